@@ -5,7 +5,6 @@ import fc from "fast-check";
 import { expect, onTestFinished } from "vitest";
 import { type Bus, type BusOptions, createBus, sqliteStorage } from "../packages/daemon/src/bus/bus.ts";
 import { type Ledger, sqliteLedger } from "../packages/daemon/src/ledger/ledger.ts";
-import type { AtOnce } from "../packages/daemon/src/ledger/table.ts";
 import { type ServiceRows, serviceRows } from "../packages/daemon/src/runtime/data/tables.ts";
 import { openSqlite, type SqliteFile } from "../packages/daemon/src/std/sqlite.ts";
 import type { Write } from "../packages/daemon/src/std/write.ts";
@@ -15,6 +14,13 @@ import { FAULTS, faulty } from "./bus/faulty.ts";
 import { quiet } from "./quiet.ts";
 
 type Tables = Ledger & ServiceRows;
+
+/** The reads of a table, by a store that answers at once. */
+export type AtOnce<Reads> = {
+	[Name in keyof Reads]: Reads[Name] extends (...args: infer Args) => infer Answer
+		? (...args: Args) => Exclude<Answer, Promise<unknown>>
+		: never;
+};
 
 export interface TestStore {
 	file: SqliteFile;

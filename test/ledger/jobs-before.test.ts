@@ -4,8 +4,10 @@ import { DatabaseSync } from "node:sqlite";
 import { expect, it, onTestFinished } from "vitest";
 import { serviceRows } from "../../packages/daemon/src/runtime/data/tables.ts";
 import { noticesInSqlite } from "../../packages/daemon/src/services/audit/rows-sqlite.ts";
-import { jobsInSqlite } from "../../packages/daemon/src/services/jobs/rows-sqlite.ts";
-import { workflowsInSqlite } from "../../packages/daemon/src/services/workflows/rows-sqlite.ts";
+import { jobsTable } from "../../packages/daemon/src/services/jobs/rows-sql.ts";
+import { workflowsTable } from "../../packages/daemon/src/services/workflows/rows-sql.ts";
+import { ddlFor } from "../../packages/daemon/src/std/sql/ddl.ts";
+import { SQLITE } from "../../packages/daemon/src/std/sql/sql.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { tempPath } from "../services/jobs-rig.ts";
 
@@ -15,9 +17,9 @@ it("a store of before opens with its jobs, workflows and notices", async () => {
 	const path = tempPath();
 	const db = new DatabaseSync(path);
 	db.exec("CREATE TABLE schema_version (area TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT");
-	for (const { area, steps } of [jobsInSqlite, workflowsInSqlite, noticesInSqlite]) {
-		db.exec(steps[0]!);
-		db.exec(`INSERT INTO schema_version VALUES ('${area}', 1)`);
+	for (const { name, schema } of [jobsTable, workflowsTable, noticesInSqlite]) {
+		db.exec(ddlFor(SQLITE, schema[0]!));
+		db.exec(`INSERT INTO schema_version VALUES ('${name}', 1)`);
 	}
 	const job = db.prepare(
 		"INSERT INTO job (id, app_id, state, created_at, finished_at, scenario, snapshot) VALUES (?, 'shop', ?, 1, ?, ?, ?)",

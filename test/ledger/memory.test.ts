@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type MemoryItem, memoryWrites } from "../../packages/daemon/src/services/memory/rows.ts";
-import { matchOf } from "../../packages/daemon/src/services/memory/rows-sqlite.ts";
+import { matchOf } from "../../packages/daemon/src/services/memory/search-sqlite.ts";
 import { character } from "../character.ts";
 import { atEffort } from "../effort.ts";
 import { stores } from "./rig.ts";

@@ -1,10 +1,11 @@
-/** The cost of a new kind of stored row: its port, its SQLite part, and its name in the list. */
+/** The cost of a new kind of stored row: its port, its SQL, and its name in the list. */
 
 import { expect, onTestFinished, test } from "vitest";
 import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
 import { TABLES } from "../../packages/daemon/src/ledger/ledger.ts";
-import { type AtOnce, must, openTables, type SqliteTable, statement } from "../../packages/daemon/src/ledger/table.ts";
 import { turnWrites } from "../../packages/daemon/src/ledger/turns/port.ts";
+import { must, type SqlTable, type StepsOf } from "../../packages/daemon/src/std/sql/sql.ts";
+import { openTables } from "../../packages/daemon/src/std/sqlite/tables.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { type Reading, writesOf } from "../../packages/daemon/src/std/write.ts";
 import { quiet } from "../quiet.ts";
@@ -19,24 +20,24 @@ interface JobOps {
 }
 const jobWrites = writesOf<JobOps>("jobs", ["plan", "done"]);
 
-const jobsInSqlite: SqliteTable<AtOnce<Jobs>> = {
-	area: "jobs",
-	steps: ["CREATE TABLE job (id TEXT PRIMARY KEY, at INTEGER NOT NULL, node INTEGER NOT NULL) STRICT"],
-	open(file) {
-		const plan = statement(file, "INSERT INTO job VALUES (?, ?, ?)");
-		const done = statement(file, "DELETE FROM job WHERE id = ?");
-		const due = statement(file, "SELECT id FROM job WHERE at <= ? ORDER BY at");
-		file.tables.register<JobOps>("jobs", {
-			plan: ({ node }, id, at) => must(plan.run(id, at, node), "nothing planned"),
-			done: (_, id) => must(done.run(id), `There is no job ${id}.`),
-		});
-		return { due: (now) => due.all(now).map(({ id }) => String(id)) };
-	},
+const SQL = { plan: "INSERT INTO job VALUES (?, ?, ?)", done: "DELETE FROM job WHERE id = ?" };
+
+const ops: StepsOf<JobOps> = {
+	plan: ({ node }, id, at) => [must(SQL.plan, [id, at, node], "nothing planned")],
+	done: (_, id) => [must(SQL.done, [id], `There is no job ${id}.`)],
+};
+
+const jobsTable: SqlTable<Jobs> = {
+	name: "jobs",
+	schema: ["CREATE TABLE job (id TEXT PRIMARY KEY, at INTEGER NOT NULL, node INTEGER NOT NULL) STRICT"],
+	sql: SQL,
+	ops,
+	reads: (db) => ({ due: db.all("SELECT id FROM job WHERE at <= ? ORDER BY at", ({ id }) => String(id)) }),
 };
 
 test("ST7: a new kind is one folder and one name: its writes commit with those of the others", async () => {
 	const file = openSqlite(":memory:", "process");
-	const { jobs, turns } = openTables(file, { ...TABLES, jobs: jobsInSqlite });
+	const { jobs, turns } = openTables(file, { ...TABLES, jobs: jobsTable });
 	const bus = createBus({ ...quiet, storage: sqliteStorage(file) });
 	onTestFinished(async () => {
 		await bus.close();
@@ -51,6 +52,9 @@ test("ST7: a new kind is one folder and one name: its writes commit with those o
 	await bus.write([jobWrites.done("b")]);
 	expect(jobs.due(9)).toEqual(["a"]);
 });
+
+/** The list in a parameter, and a row that only checks a limit. */
+const isOfValues = (step: string) => step.startsWith("SCAN json_each") || step.startsWith("SCAN CONSTANT ROW");
 
 test("I11: what is read by a key is found by an index; only pages, which have a limit, walk through a table", () => {
 	const file = openSqlite(":memory:", "process");
@@ -70,12 +74,12 @@ test("I11: what is read by a key is found by an index; only pages, which have a 
 			.prepare(`EXPLAIN QUERY PLAN ${sql}`)
 			.all()
 			.map(({ detail }) => String(detail));
-		const isWalk = plan.some((step) => step.startsWith("SCAN ") && !step.includes("USING"));
+		const isWalk = plan.some((step) => step.startsWith("SCAN ") && !step.includes("USING") && !isOfValues(step));
 		return isWalk && !sql.includes("LIMIT") ? [{ sql, plan }] : [];
 	});
 	expect(statements.length).toBeGreaterThan(40);
 	expect(walks).toEqual([]);
-	const ofRun = statements.find((sql) => sql.includes("run_id = ?1"))!;
+	const ofRun = statements.find((sql) => sql.includes("FROM delivery WHERE run_id = ?1"))!;
 	expect(JSON.stringify(db.prepare(`EXPLAIN QUERY PLAN ${ofRun}`).all())).toContain("SEARCH delivery USING INDEX");
 	const waiting = statements.find((sql) => sql.includes("state = 'queued' AND session = ?"))!;
 	expect(JSON.stringify(db.prepare(`EXPLAIN QUERY PLAN ${waiting}`).all())).toContain("inbound_waiting");

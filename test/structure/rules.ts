@@ -54,8 +54,6 @@ export function brokenOrder(graph: ImportGraph): string[] {
 
 /** Further doors, each for the files of one kind only. */
 const SIDE_DOORS: readonly { target: string; importers: RegExp }[] = [
-	// Tables of the services are made of the same parts as those of the Ledger.
-	{ target: "daemon/ledger/table.ts", importers: /^daemon\/(?:services\/\w+\/rows-sqlite|runtime\/data\/tables)\.ts$/ },
 	// It loads Connect, which the daemon's start does not need.
 	{ target: "daemon/edge/rpc/rpc.ts", importers: /^daemon\/services\/\w+\/(?:rpc|codec)\.ts$/ },
 ];

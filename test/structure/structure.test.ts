@@ -76,31 +76,38 @@ describe("structure: the sources", () => {
 		expect(files.map(([file]) => file)).toEqual(["daemon/cli/main.ts"]);
 	});
 
-	it("ST7: every kind of the Ledger has a port and a SQLite part, and its name in the list", () => {
+	it("ST7: every kind of the Ledger has a port and its SQL, and its name in the list", () => {
 		const kinds = new Set([...graph.keys()].flatMap((file) => /^daemon\/ledger\/(\w+)\//.exec(file)?.[1] ?? []));
 		for (const kind of kinds) {
 			expect(graph.has(`daemon/ledger/${kind}/port.ts`), kind).toBe(true);
-			expect(graph.has(`daemon/ledger/${kind}/sqlite.ts`), kind).toBe(true);
+			expect(graph.has(`daemon/ledger/${kind}/sql.ts`), kind).toBe(true);
 		}
 		expect(Object.keys(TABLES).toSorted()).toEqual([...kinds].toSorted());
 	});
 
-	it("ST7: the rows of a slice have a port and a SQLite part, and the composition root opens their tables", () => {
+	it("ST7: the rows of a slice have a port and their SQL, and the composition root opens their tables", () => {
 		const slices = [...graph.keys()].flatMap((file) => /^(daemon\/services\/\w+)\/rows/.exec(file)?.[1] ?? []);
 		const opened = graph.get("daemon/runtime/data/tables.ts") ?? [];
 		for (const slice of new Set(slices)) {
 			expect(graph.has(`${slice}/rows.ts`), slice).toBe(true);
-			expect(graph.has(`${slice}/rows-sqlite.ts`), slice).toBe(true);
-			expect(opened, slice).toContain(`../../${slice.slice("daemon/".length)}/rows-sqlite.ts`);
+			const sql = [`${slice}/rows-sql.ts`, `${slice}/rows-sqlite.ts`].filter((file) => graph.has(file));
+			expect(sql, slice).toHaveLength(1);
+			expect(opened, slice).toContain(`../../${sql[0]!.slice("daemon/".length)}`);
 		}
 	});
 
 	it("ST7: SQL is in the rows that it is about, and nowhere else", () => {
 		const statement = /\b(?:SELECT|INSERT INTO|DELETE FROM|CREATE (?:TABLE|INDEX)|UPDATE \S+ SET)\b/;
 		const home =
-			/^daemon\/(?:(?:bus|ledger\/\w+)\/|ledger\/table\.ts$|services\/\w+\/rows-sqlite\.ts$|std\/sqlite\.ts$)/;
+			/^daemon\/(?:(?:bus|ledger\/\w+|std\/sql|std\/sqlite)\/|ledger\/table\.ts$|services\/\w+\/(?:rows-sql|rows-sqlite|search-sqlite)\.ts$|std\/sqlite\.ts$)/;
 		const files = [...sources].filter(([file, source]) => statement.test(source) && !home.test(file));
 		expect(files.map(([file]) => file)).toEqual([]);
+	});
+
+	it("ST7: only the stores of the Bus, std/sqlite and the data directory know the library of SQLite", () => {
+		const home = /^daemon\/(?:std\/sqlite(?:\.ts$|\/)|bus\/sqlite\/|runtime\/data\/)/;
+		const files = [...sources].filter(([, source]) => /node:sqlite|DatabaseSync/.test(source));
+		expect(files.map(([file]) => file).filter((file) => !home.test(file))).toEqual([]);
 	});
 
 	it("every file opens with a sentence that says what it is", () => {

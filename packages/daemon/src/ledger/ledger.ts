@@ -1,32 +1,32 @@
 /** The Ledger: settled truth, one folder per kind of thing, whose `port.ts` is its door. It is read here; it is changed by the writes of its things, inside a commit. */
 
+import { openTables } from "../std/sqlite/tables.ts";
 import type { SqliteFile } from "../std/sqlite.ts";
-import { queriesOf } from "../std/write.ts";
+import { queriesOf, type Reading, whenAllRead } from "../std/write.ts";
 import type { StoredApprovals } from "./approvals/port.ts";
-import { approvalsInSqlite } from "./approvals/sqlite.ts";
+import { approvalsTable } from "./approvals/sql.ts";
 import type { Checkpoints } from "./checkpoints/port.ts";
-import { checkpointsInSqlite } from "./checkpoints/sqlite.ts";
+import { checkpointsTable } from "./checkpoints/sql.ts";
 import type { Deliveries } from "./deliveries/port.ts";
-import { deliveriesInSqlite } from "./deliveries/sqlite.ts";
+import { deliveriesTable } from "./deliveries/sql.ts";
 import type { StoredExecution } from "./execution/port.ts";
-import { executionInSqlite } from "./execution/sqlite.ts";
+import { executionTable } from "./execution/sql.ts";
 import type { Grants } from "./grants/port.ts";
-import { grantsInSqlite } from "./grants/sqlite.ts";
+import { grantsTable } from "./grants/sql.ts";
 import type { InboundEvent, StoredInbox } from "./inbox/port.ts";
-import { inboxInSqlite } from "./inbox/sqlite.ts";
+import { inboxTable } from "./inbox/sql.ts";
 import type { StoredNotes } from "./notes/port.ts";
-import { notesInSqlite } from "./notes/sqlite.ts";
+import { notesTable } from "./notes/sql.ts";
 import type { Pairings } from "./pairings/port.ts";
-import { pairingsInSqlite } from "./pairings/sqlite.ts";
+import { pairingsTable } from "./pairings/sql.ts";
 import type { Phases } from "./phases/port.ts";
-import { phasesInSqlite } from "./phases/sqlite.ts";
+import { phasesTable } from "./phases/sql.ts";
 import type { StoredSessions } from "./sessions/port.ts";
-import { sessionsInSqlite } from "./sessions/sqlite.ts";
-import { openTables } from "./table.ts";
+import { sessionsTable } from "./sessions/sql.ts";
 import type { Trusts } from "./trust/port.ts";
-import { trustInSqlite } from "./trust/sqlite.ts";
+import { trustTable } from "./trust/sql.ts";
 import type { Turn, Turns } from "./turns/port.ts";
-import { turnsInSqlite } from "./turns/sqlite.ts";
+import { turnsTable } from "./turns/sql.ts";
 
 export interface Ledger {
 	readonly turns: Turns;
@@ -54,35 +54,38 @@ export interface SessionSnapshot {
 
 export interface LedgerQuestions {
 	/** A session at the moment at which it is asked together with something else (ST17). */
-	sessionSnapshot(session: string, page: { limit: number; before?: string }): SessionSnapshot;
+	sessionSnapshot(session: string, page: { limit: number; before?: string }): Reading<SessionSnapshot>;
 }
 
 export const { sessionSnapshot } = queriesOf<LedgerQuestions>("ledger", ["sessionSnapshot"]);
 
 /** In the order in which their tables are made. A new kind is one folder and one line here. */
 export const TABLES = {
-	sessions: sessionsInSqlite,
-	turns: turnsInSqlite,
-	inbox: inboxInSqlite,
-	deliveries: deliveriesInSqlite,
-	pairings: pairingsInSqlite,
-	notes: notesInSqlite,
-	approvals: approvalsInSqlite,
-	grants: grantsInSqlite,
-	checkpoints: checkpointsInSqlite,
-	phases: phasesInSqlite,
-	execution: executionInSqlite,
-	trust: trustInSqlite,
+	sessions: sessionsTable,
+	turns: turnsTable,
+	inbox: inboxTable,
+	deliveries: deliveriesTable,
+	pairings: pairingsTable,
+	notes: notesTable,
+	approvals: approvalsTable,
+	grants: grantsTable,
+	checkpoints: checkpointsTable,
+	phases: phasesTable,
+	execution: executionTable,
+	trust: trustTable,
 };
 
+/** Answers from the reads of one connection: what they are asked together with is of the same moment. */
+export const ledgerAnswers = ({ turns, inbox }: Pick<Ledger, "turns" | "inbox">): LedgerQuestions => ({
+	sessionSnapshot: (session, page) =>
+		whenAllRead(
+			[turns.list({ session, limit: 1 }), turns.list({ session, ...page }), inbox.queued(session)],
+			([newestTurn], listed, queued) => ({ turns: listed, newestTurn, queued }),
+		),
+});
+
 export function sqliteLedger(file: SqliteFile): Ledger {
-	const tables = openTables(file, TABLES);
-	const { turns, inbox } = tables;
-	file.tables.registerAnswers<LedgerQuestions>("ledger", {
-		sessionSnapshot(session, page) {
-			const [newestTurn] = turns.list({ session, limit: 1 });
-			return { turns: turns.list({ session, ...page }), newestTurn, queued: inbox.queued(session) };
-		},
-	});
-	return tables;
+	const ledger = openTables<Ledger>(file, TABLES);
+	file.tables.registerAnswers("ledger", ledgerAnswers(ledger));
+	return ledger;
 }

@@ -31,6 +31,19 @@ export interface Query<T> {
 /** A read that may have to wait for its store. An embedded one answers at once. */
 export type Reading<T> = T | Promise<T>;
 
+/** Maps an answer, at once when it is here. */
+export const whenRead = <T, U>(answer: Reading<T>, make: (value: T) => Reading<U>): Reading<U> =>
+	answer instanceof Promise ? answer.then(make) : make(answer);
+
+/** The same of several answers that are asked together. */
+export const whenAllRead = <T extends readonly unknown[], U>(
+	answers: { readonly [Nth in keyof T]: Reading<T[Nth]> },
+	make: (...values: T) => U,
+): Reading<U> =>
+	answers.some((answer) => answer instanceof Promise)
+		? Promise.all(answers).then((values) => make(...(values as unknown as T)))
+		: make(...(answers as unknown as T));
+
 /** The operations of one kind of thing: their names and arguments. */
 type Operations<T> = { [Op in keyof T]: (...args: never[]) => void };
 
@@ -47,7 +60,7 @@ type ReadOperations<T> = { [Op in keyof T]: (...args: never[]) => unknown };
 
 /** Makes a query of each question. */
 export type QueriesOf<T extends ReadOperations<T>> = {
-	readonly [Op in keyof T]: (...args: Parameters<T[Op]>) => Query<ReturnType<T[Op]>>;
+	readonly [Op in keyof T]: (...args: Parameters<T[Op]>) => Query<Awaited<ReturnType<T[Op]>>>;
 };
 
 export const writesOf = <T extends Operations<T>>(table: string, ops: readonly (keyof T & string)[]) =>

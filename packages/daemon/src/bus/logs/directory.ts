@@ -1,6 +1,6 @@
 /** Which logs and chains there are: those that this daemon writes in memory, all others in the store. */
 
-import type { Query, Reading } from "../../std/write.ts";
+import { type Query, type Reading, whenRead } from "../../std/write.ts";
 import type { ChainInfo, LogInfo, LogQuery, Wake } from "../port.ts";
 import type { Readable } from "../reading/cursor.ts";
 import type { Storage, StoredLog } from "../storage.ts";
@@ -11,10 +11,6 @@ interface Chain {
 	live: LiveLog | undefined;
 	watchers: Set<Wake>;
 }
-
-/** Maps an answer, at once when it is here. */
-const whenRead = <T, U>(answer: Reading<T>, make: (value: T) => U): Reading<U> =>
-	answer instanceof Promise ? answer.then((value) => make(value)) : make(answer);
 
 export class Directory {
 	readonly #storage: Storage;

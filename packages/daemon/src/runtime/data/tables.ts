@@ -1,24 +1,25 @@
 /** The tables of the services, one line per table. They are opened with those of the Ledger, in the same file. */
 
-import { openTables } from "../../ledger/table.ts";
 import type { AppRows, ReceiptRows } from "../../services/apps/rows.ts";
-import { appsInSqlite, receiptsInSqlite } from "../../services/apps/rows-sqlite.ts";
+import { appsTable, receiptsTable } from "../../services/apps/rows-sql.ts";
 import type { ArtifactRows } from "../../services/artifacts/rows.ts";
-import { artifactsInSqlite } from "../../services/artifacts/rows-sqlite.ts";
+import { artifactsTable } from "../../services/artifacts/rows-sql.ts";
 import type { NoticeRows } from "../../services/audit/rows.ts";
 import { noticesInSqlite } from "../../services/audit/rows-sqlite.ts";
 import type { ConnectorRows } from "../../services/connectors/rows.ts";
-import { connectorsInSqlite } from "../../services/connectors/rows-sqlite.ts";
+import { connectorsTable } from "../../services/connectors/rows-sql.ts";
 import type { JobRows } from "../../services/jobs/rows.ts";
-import { jobsInSqlite } from "../../services/jobs/rows-sqlite.ts";
+import { jobsTable } from "../../services/jobs/rows-sql.ts";
 import type { IdempotencyRows } from "../../services/kit/rows.ts";
-import { idempotencyInSqlite } from "../../services/kit/rows-sqlite.ts";
+import { idempotencyTable } from "../../services/kit/rows-sql.ts";
 import type { MemoryRows } from "../../services/memory/rows.ts";
-import { memoryInSqlite } from "../../services/memory/rows-sqlite.ts";
+import { memoryTable } from "../../services/memory/rows-sql.ts";
+import { searchInSqlite } from "../../services/memory/search-sqlite.ts";
 import type { SignInRows } from "../../services/signins/rows.ts";
-import { signInsInSqlite } from "../../services/signins/rows-sqlite.ts";
+import { signInsTable } from "../../services/signins/rows-sql.ts";
 import type { WorkflowRows } from "../../services/workflows/rows.ts";
-import { workflowsInSqlite } from "../../services/workflows/rows-sqlite.ts";
+import { workflowsTable } from "../../services/workflows/rows-sql.ts";
+import { openTables } from "../../std/sqlite/tables.ts";
 import type { SqliteFile } from "../../std/sqlite.ts";
 
 export interface ServiceRows {
@@ -34,17 +35,22 @@ export interface ServiceRows {
 	readonly notices: NoticeRows;
 }
 
-export const SERVICE_TABLES = {
-	memory: memoryInSqlite,
-	apps: appsInSqlite,
-	signins: signInsInSqlite,
-	receipts: receiptsInSqlite,
-	workflows: workflowsInSqlite,
-	artifacts: artifactsInSqlite,
-	jobs: jobsInSqlite,
-	idempotency: idempotencyInSqlite,
-	connectors: connectorsInSqlite,
+/** One text for every database. */
+const COMMON_TABLES = {
+	apps: appsTable,
+	signins: signInsTable,
+	receipts: receiptsTable,
+	workflows: workflowsTable,
+	artifacts: artifactsTable,
+	jobs: jobsTable,
+	idempotency: idempotencyTable,
+	connectors: connectorsTable,
+};
+
+export const SQLITE_SERVICE_TABLES = {
+	...COMMON_TABLES,
+	memory: memoryTable(searchInSqlite),
 	notices: noticesInSqlite,
 };
 
-export const serviceRows = (file: SqliteFile): ServiceRows => openTables<ServiceRows>(file, SERVICE_TABLES);
+export const serviceRows = (file: SqliteFile): ServiceRows => openTables<ServiceRows>(file, SQLITE_SERVICE_TABLES);

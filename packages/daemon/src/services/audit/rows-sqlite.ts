@@ -1,11 +1,10 @@
-/** Notices in a SQLite file: a row holds the records that were posted together. */
+/** Notices in a SQLite file: a row holds the records that were posted together, and a topic is counted inside the transaction. */
 
-import { type AtOnce, type Row, type SqliteTable, statement } from "../../ledger/table.ts";
-import type { SqliteFile } from "../../std/sqlite.ts";
-import type { ApplierOf } from "../../std/write.ts";
+import { type Row, type SchemaStep, type SqlReader, type SqlTable, type StepsOf, step } from "../../std/sql/sql.ts";
+import { whenRead } from "../../std/write.ts";
 import type { Notice, NoticeOps, NoticePage, NoticeRows } from "./rows.ts";
 
-const STEPS: readonly string[] = [
+const SCHEMA: readonly SchemaStep[] = [
 	`
 	-- text: "count" records, joined by line feeds; the last of them is at the place "seq".
 	CREATE TABLE notice (
@@ -27,97 +26,83 @@ const STEPS: readonly string[] = [
 	`,
 ];
 
-const FORGOTTEN = "ifnull((SELECT up_to FROM notice_forgotten WHERE topic = ?1), 0)";
+const FORGOTTEN = "coalesce((SELECT up_to FROM notice_forgotten WHERE topic = ?1), 0)";
 
-/** Limit of one read: a reader holds this much in memory. */
-const READ_CHARS_MAX = 256 * 1024;
+const SQL = {
+	post: `INSERT INTO notice (topic, seq, count, at, text, counted_for, bytes)
+		SELECT ?1, coalesce(max(seq), ${FORGOTTEN}) + ?4, ?4, ?2, ?3, ?5, CASE WHEN ?5 IS NULL THEN NULL ELSE octet_length(?3) END
+		FROM notice WHERE topic = ?1`,
+	// Forgets only from the start, so that the kept rows have no gap: the clock may have been set back between two of them.
+	forgotten: `INSERT INTO notice_forgotten (topic, up_to) SELECT ?1, oldest.up_to FROM (
+			SELECT max(seq) AS up_to FROM (SELECT seq FROM notice WHERE topic = ?1 AND seq < coalesce(
+				(SELECT seq FROM notice WHERE topic = ?1 AND at >= ?2 ORDER BY seq LIMIT 1), 9007199254740991
+			) ORDER BY seq LIMIT ?3) AS old
+		) AS oldest WHERE oldest.up_to IS NOT NULL ON CONFLICT (topic) DO UPDATE SET up_to = excluded.up_to`,
+	forget: `DELETE FROM notice WHERE topic = ?1 AND seq <= ${FORGOTTEN}`,
+};
 
-export const noticesInSqlite: SqliteTable<AtOnce<NoticeRows>> = {
-	area: "notices",
-	steps: STEPS,
-	open(file) {
-		file.tables.register<NoticeOps>("notices", applier(file));
-		const newest = statement(
-			file,
+const ops: StepsOf<NoticeOps> = {
+	post: (_, topic, text, at, count, countedFor) => [step(SQL.post, topic, at, text, count, countedFor ?? null)],
+	forget: (_, topic, before, limit) => [step(SQL.forgotten, topic, before, limit), step(SQL.forget, topic)],
+};
+
+export const noticesInSqlite: SqlTable<NoticeRows> = {
+	name: "notices",
+	schema: SCHEMA,
+	sql: SQL,
+	ops,
+	reads(db) {
+		const newest = db.all(
 			// The first of them may hold records on both sides of the place.
-			`SELECT * FROM notice WHERE topic = ?1 AND seq <= ifnull(
+			`SELECT * FROM notice WHERE topic = ?1 AND seq <= coalesce(
 				(SELECT seq FROM notice WHERE topic = ?1 AND seq >= ?2 ORDER BY seq LIMIT 1), ?2
 			) ORDER BY seq DESC LIMIT ?3 + 1`,
+			noticesOf,
 		);
-		const range = statement(
-			file,
-			`SELECT ifnull((SELECT max(seq) FROM notice WHERE topic = ?1), ${FORGOTTEN}) AS last,
-			(SELECT seq - count + 1 FROM notice WHERE topic = ?1 ORDER BY seq LIMIT 1) AS first`,
+		const oldest = db.get("SELECT at FROM notice WHERE topic = ? ORDER BY seq LIMIT 1", ({ at }) => Number(at));
+		const topics = db.all("SELECT topic FROM notice WHERE topic >= ? AND topic < ? GROUP BY topic", ({ topic }) =>
+			String(topic),
 		);
-		const oldest = statement(file, "SELECT at FROM notice WHERE topic = ? ORDER BY seq LIMIT 1");
-		const topics = statement(
-			file,
-			"SELECT topic FROM notice WHERE topic >= ?1 AND topic < ?1 || char(1114111) GROUP BY topic",
-		);
-		const bytes = statement(file, "SELECT ifnull(sum(bytes), 0) AS bytes FROM notice WHERE counted_for = ?");
 		return {
-			read: reader(file),
-			bytes: (countedFor) => Number(bytes.get(countedFor)!.bytes),
-			newest(topic, before, limit) {
-				const notices = newest.all(topic, before, limit).flatMap(noticesOf);
-				return notices.filter(({ sequence }) => sequence < before).slice(0, limit);
-			},
-			range(topic) {
-				const row = range.get(topic)!;
-				const last = Number(row.last);
-				return { first: row.first === null ? last + 1 : Number(row.first), last };
-			},
-			isOlder(topic, before) {
-				const row = oldest.get(topic);
-				return row !== undefined && Number(row.at) < before;
-			},
-			topics: (prefix) => topics.all(prefix).map(({ topic }) => String(topic)),
+			read: reader(db),
+			bytes: db.one("SELECT coalesce(sum(bytes), 0) AS bytes FROM notice WHERE counted_for = ?", ({ bytes }) =>
+				Number(bytes),
+			),
+			newest: (topic, before, limit) =>
+				whenRead(newest(topic, before, limit), (posts) =>
+					posts
+						.flat()
+						.filter(({ sequence }) => sequence < before)
+						.slice(0, limit),
+				),
+			range: db.one(
+				`SELECT coalesce((SELECT max(seq) FROM notice WHERE topic = ?1), ${FORGOTTEN}) AS last,
+				(SELECT seq - count + 1 FROM notice WHERE topic = ?1 ORDER BY seq LIMIT 1) AS first`,
+				({ first, last }) => ({ first: first === null ? Number(last) + 1 : Number(first), last: Number(last) }),
+			),
+			isOlder: (topic, before) => whenRead(oldest(topic), (at) => at !== undefined && at < before),
+			topics: (prefix) => topics(prefix, `${prefix}\u{10FFFF}`),
 		};
 	},
 };
 
+/** Limit of one read: a reader holds this much in memory. */
+const READ_CHARS_MAX = 256 * 1024;
+
 /** An export reads all that there is: rows as arrays, and no object for each record. */
-function reader({ db }: SqliteFile): AtOnce<NoticeRows>["read"] {
-	const after = db.prepare("SELECT seq, count, text FROM notice WHERE topic = ? AND seq > ? ORDER BY seq LIMIT ?");
-	after.setReturnArrays(true);
+function reader(db: SqlReader): NoticeRows["read"] {
+	const after = db.each("SELECT seq, count, text FROM notice WHERE topic = ? AND seq > ? ORDER BY seq LIMIT ?");
 	return (topic, place, limit) => {
 		let page: NoticePage | undefined;
-		for (const row of after.iterate(topic, place, limit)) {
-			const [seq, count, text] = row as unknown as [number, number, string];
+		const read = after([topic, place, limit], (row) => {
+			const [seq, count, text] = row as [number, number, string];
 			if (page) {
 				page.count += count;
 				page.text += `\n${text}`;
 			} else page = { first: seq - count + 1, count, text };
-			if (page.count >= limit || page.text.length >= READ_CHARS_MAX) break;
-		}
-		return page;
-	};
-}
-
-function applier(file: SqliteFile): ApplierOf<NoticeOps> {
-	const post = statement(
-		file,
-		`INSERT INTO notice (topic, seq, count, at, text, counted_for, bytes)
-		SELECT ?1, ifnull(max(seq), ${FORGOTTEN}) + ?4, ?4, ?2, ?3, ?5, iif(?5 IS NULL, NULL, octet_length(?3))
-		FROM notice WHERE topic = ?1`,
-	);
-	// Forgets only from the start, so that the kept rows have no gap: the clock may have been set back between two of them.
-	const oldest = statement(
-		file,
-		`SELECT max(seq) AS up_to FROM (SELECT seq FROM notice WHERE topic = ?1 AND seq < ifnull(
-			(SELECT seq FROM notice WHERE topic = ?1 AND at >= ?2 ORDER BY seq LIMIT 1), 9007199254740991
-		) ORDER BY seq LIMIT ?3)`,
-	);
-	const forgotten = statement(file, "INSERT OR REPLACE INTO notice_forgotten (topic, up_to) VALUES (?, ?)");
-	const forget = statement(file, "DELETE FROM notice WHERE topic = ? AND seq <= ?");
-	return {
-		post: (_, topic, text, at, count, countedFor) => void post.run(topic, at, text, count, countedFor ?? null),
-		forget(_, topic, before, limit) {
-			const upTo = oldest.get(topic, before, limit)?.up_to;
-			if (upTo == null) return;
-			forgotten.run(topic, Number(upTo));
-			forget.run(topic, Number(upTo));
-		},
+			return page.count < limit && page.text.length < READ_CHARS_MAX;
+		});
+		return whenRead(read, () => page);
 	};
 }
 

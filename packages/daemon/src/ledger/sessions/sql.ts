@@ -1,11 +1,12 @@
-/** Sessions in a SQLite file. */
+/** Sessions in SQL. */
 
-import type { SqliteFile } from "../../std/sqlite.ts";
-import { type AtOnce, type Row, type SqliteTable, statement } from "../table.ts";
-import type { SessionInfo, SessionOrigin, StoredSessions } from "./port.ts";
+import { Columns, number, text } from "../../std/sql/columns.ts";
+import { type Row, type SchemaStep, type SqlTable, type Step, step } from "../../std/sql/sql.ts";
+import type { Origin } from "../inbox/port.ts";
+import type { SessionInfo, StoredSessions } from "./port.ts";
 
 /** The tables of sessions, turns and inbox, from before each had an area. Closed: the next step of one of them goes into its own folder. */
-const LEDGER_STEPS: readonly string[] = [
+const LEDGER_SCHEMA: readonly SchemaStep[] = [
 	`
 	CREATE TABLE sessions (
 		session TEXT PRIMARY KEY,
@@ -103,90 +104,87 @@ const LEDGER_STEPS: readonly string[] = [
 	`,
 ];
 
-/** With the beginning of each session, which the index finds at once; never with its attachments. */
-const WITH_ORIGIN = `SELECT sessions.*, first.channel, first.account, first.sender, first.sender_name,
-	json_extract(first.facts, '$.chat') AS chat
-	FROM sessions LEFT JOIN inbound first ON first.seq = (SELECT min(seq) FROM inbound WHERE session = sessions.session)`;
-
-export const sessionsInSqlite: SqliteTable<AtOnce<StoredSessions>> = {
-	area: "ledger",
-	steps: LEDGER_STEPS,
-	open(file) {
-		const recent = statement(
-			file,
-			`${WITH_ORIGIN} WHERE sessions.updated_at < ?1 AND sessions.updated_at >= coalesce(
-			(SELECT updated_at FROM sessions WHERE updated_at < ?1 ORDER BY updated_at DESC LIMIT 1 OFFSET ?2 - 1), 0)
-			ORDER BY sessions.updated_at DESC, sessions.session`,
-		);
-		const byLabel = statement(file, "SELECT * FROM sessions WHERE session = ?");
-		return {
-			list: ({ limit, before = Number.MAX_SAFE_INTEGER }) => recent.all(before, limit).map(sessionOf),
-			get(label) {
-				const row = byLabel.get(label);
-				return row && sessionOf(row);
-			},
-		};
-	},
-};
-
-/** The changes that writes of other things make to their session. */
-export function sessionUse(file: SqliteFile) {
-	const touch = statement(
-		file,
-		`INSERT INTO sessions (session, created_at, updated_at, turns, title) VALUES (?1, ?2, ?2, 0, ?3)
-		ON CONFLICT (session) DO UPDATE SET updated_at = max(updated_at, ?2), title = iif(title = '', ?3, title)`,
-	);
-	const name = statement(file, "UPDATE sessions SET title = ?2 WHERE session = ?1 AND title = ''");
-	const countTurn = statement(
-		file,
-		`INSERT INTO sessions (session, created_at, updated_at, turns, title) VALUES (?1, ?2, ?3, 1, ?4)
-		ON CONFLICT (session) DO UPDATE SET updated_at = max(updated_at, ?3), turns = turns + 1,
-		title = iif(title = '', ?4, title)`,
-	);
-	const changed = statement(
-		file,
-		"UPDATE sessions SET revision = revision + 1 WHERE session = (SELECT session FROM turns WHERE run_id = ?)",
-	);
-	return {
-		/** It got a message; the first one that is answered names it, and one that waits may yet be taken back. */
-		received: (session: string, at: number, text: string, answered: boolean) =>
-			touch.run(session, at, answered ? titleOf(text) : ""),
-		/** A message that waited is answered. */
-		answered: (session: string, text: string) => name.run(session, titleOf(text)),
-		/** It got a turn; `text` is what the turn answers. */
-		settled: (session: string, startedAt: number, endedAt: number, text: string) =>
-			countTurn.run(session, startedAt, endedAt, titleOf(text)),
-		/** Counts a new revision, because the content of a settled run has changed. */
-		changed: (runId: string) => changed.run(runId),
-	};
-}
-
-const sessionOf = (row: Row): SessionInfo => ({
-	session: String(row.session),
-	createdAt: Number(row.created_at),
-	updatedAt: Number(row.updated_at),
-	turns: Number(row.turns),
-	revision: Number(row.revision),
-	title: String(row.title),
-	origin: typeof row.channel === "string" ? originOf(row) : undefined,
+const SESSION = new Columns<Omit<SessionInfo, "origin">>({
+	session: text("session"),
+	createdAt: number("created_at"),
+	updatedAt: number("updated_at"),
+	turns: number("turns"),
+	revision: number("revision"),
+	title: text("title"),
 });
 
-const originOf = (row: Row): SessionOrigin => ({
-	channel: String(row.channel),
-	account: String(row.account),
-	sender: String(row.sender),
-	senderName: typeof row.sender_name === "string" ? row.sender_name : undefined,
-	chat: typeof row.chat === "string" ? (JSON.parse(row.chat) as Record<string, unknown>) : undefined,
+/** Columns of an inbound message. */
+export const ORIGIN = new Columns<Origin>({
+	channel: text("channel"),
+	account: text("account"),
+	sourceId: text("source_id"),
+	sender: text("sender"),
+	senderName: text("sender_name"),
 });
 
 /** How much of a message a session is called by. */
 const TITLE_CHARS_MAX = 80;
 
+const SQL = {
+	received: `INSERT INTO sessions (session, created_at, updated_at, turns, title) VALUES (?1, ?2, ?2, 0, ?3)
+		ON CONFLICT (session) DO UPDATE SET updated_at = greatest(sessions.updated_at, excluded.updated_at),
+		title = CASE WHEN sessions.title = '' THEN excluded.title ELSE sessions.title END`,
+	// Messages from before they had a title are called by their first characters.
+	answered: `UPDATE sessions SET title = (SELECT coalesce(title, substr(text, 1, ${TITLE_CHARS_MAX})) FROM inbound WHERE event_id = ?1)
+		WHERE session = (SELECT session FROM inbound WHERE event_id = ?1) AND title = ''`,
+	settled: `INSERT INTO sessions (session, created_at, updated_at, turns, title) VALUES (?1, ?2, ?3, 1, ?4)
+		ON CONFLICT (session) DO UPDATE SET updated_at = greatest(sessions.updated_at, excluded.updated_at),
+		turns = sessions.turns + 1, title = CASE WHEN sessions.title = '' THEN excluded.title ELSE sessions.title END`,
+	changed: "UPDATE sessions SET revision = revision + 1 WHERE session = (SELECT session FROM turns WHERE run_id = ?)",
+};
+
+/** The changes that writes of other things make to their session. */
+export const sessionUse = {
+	/** It got a message; the first one that is answered names it, and one that waits may yet be taken back. */
+	received: (session: string, at: number, content: string, answered: boolean): Step =>
+		step(SQL.received, session, at, answered ? titleOf(content) : ""),
+	/** A message that waited is answered. */
+	answered: (eventId: string): Step => step(SQL.answered, eventId),
+	/** It got a turn; `content` is what the turn answers. */
+	settled: (session: string, startedAt: number, endedAt: number, content: string): Step =>
+		step(SQL.settled, session, startedAt, endedAt, titleOf(content)),
+	/** Counts a new revision, because the content of a settled run has changed. */
+	changed: (runId: string): Step => step(SQL.changed, runId),
+};
+
+/** With the beginning of each session, which the index finds at once; never with its attachments. */
+const WITH_ORIGIN = `SELECT sessions.*, first.channel, first.account, first.sender, first.sender_name, first.facts
+	FROM sessions LEFT JOIN inbound AS first ON first.seq = (SELECT min(seq) FROM inbound WHERE session = sessions.session)`;
+
+export const sessionsTable: SqlTable<StoredSessions> = {
+	name: "ledger",
+	schema: LEDGER_SCHEMA,
+	sql: SQL,
+	reads(db) {
+		const recent = db.all(
+			`${WITH_ORIGIN} WHERE sessions.updated_at < ?1 AND sessions.updated_at >= coalesce(
+			(SELECT updated_at FROM sessions WHERE updated_at < ?1 ORDER BY updated_at DESC LIMIT 1 OFFSET ?2 - 1), 0)
+			ORDER BY sessions.updated_at DESC, sessions.session`,
+			sessionOf,
+		);
+		return {
+			list: ({ limit, before = Number.MAX_SAFE_INTEGER }) => recent(before, limit),
+			get: db.get("SELECT * FROM sessions WHERE session = ?", SESSION.of),
+		};
+	},
+};
+
+function sessionOf(row: Row): SessionInfo {
+	if (typeof row.channel !== "string") return SESSION.of(row);
+	const facts = typeof row.facts === "string" ? (JSON.parse(row.facts) as { chat?: Record<string, unknown> }) : {};
+	return { ...SESSION.of(row), origin: { ...ORIGIN.of(row), chat: facts.chat } };
+}
+
 /** Anything but single blanks. */
 const HAS_ODD_SPACE = /[^\S ]|\s{2}/;
 
 /** The beginning of a message on one line, never ending in half a character. */
-function titleOf(text: string): string {
+export function titleOf(text: string): string {
 	const start = text.slice(0, TITLE_CHARS_MAX * 4);
 	const line = (HAS_ODD_SPACE.test(start) ? start.replace(/\s+/g, " ") : start).trim();
 	return line
