@@ -8,7 +8,8 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { createTerminal, reportFailure } from "../../packages/daemon/src/cli/terminal.ts";
 import { createLogger, readable } from "../../packages/daemon/src/runtime/observe/logger.ts";
 import { checksumOf, crc32, messageIdOf, NexusError } from "../../packages/protocol/src/protocol.ts";
-import { jsonLines, run, serving } from "./in-process.ts";
+import { serving } from "../serving.ts";
+import { jsonLines, run } from "./in-process.ts";
 
 /** A window's title, a colour by ESC and one by U+009B, the start of the line, text from right to left, and a forged line. */
 const EVIL = "a\x1b]0;owned\x07\x1b[35mb\x9b35mc\rd\u202Ee\u2066f\x7f\u0085\ng";
