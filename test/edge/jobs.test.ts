@@ -38,9 +38,13 @@ describe("jobs over HTTP", () => {
 		await reader.until((events) => events.length > 0);
 		calls[0]!.answer();
 		expect(await reader.ended).toBe("clean");
-		const events = eventsIn(reader.events);
-		expect(events.map(({ type }) => type)).toEqual(["RUNNING", "COMPLETED"]);
-		expect(events.at(-1)!.job).toMatchObject({
+		// On a slow machine it may begin with progress: a job that runs, too.
+		const jobs = reader.events.map(({ data }) => (JSON.parse(data) as { job: { state: string } }).job);
+		expect([...new Set(jobs.map(({ state }) => state))]).toEqual([
+			"SCENARIO_JOB_STATE_RUNNING",
+			"SCENARIO_JOB_STATE_COMPLETED",
+		]);
+		expect(jobs.at(-1)).toMatchObject({
 			job_id: id,
 			state: "SCENARIO_JOB_STATE_COMPLETED",
 			embeddings: [{ values: [1] }],
