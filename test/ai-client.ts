@@ -1,13 +1,14 @@
-/** The model calls of a daemon, as a program on the same machine makes them. */
+/** The remote procedures of a daemon, as a program on the same machine calls them. */
 
-import { createClient } from "@connectrpc/connect";
+import { createClient, type Transport } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { RuntimeAiService } from "../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import { type Daemon, dataPaths, readToken } from "../packages/daemon/src/runtime/runtime.ts";
 
-export function clientOf({ grpc, data }: Daemon) {
-	const authorization = `Bearer ${readToken(dataPaths(data))}`;
-	const transport = createGrpcTransport({
+/** gRPC with this token, by default the owner's. */
+export function transportOf({ grpc, data }: Daemon, token = readToken(dataPaths(data))): Transport {
+	const authorization = `Bearer ${token}`;
+	return createGrpcTransport({
 		baseUrl: grpc!,
 		interceptors: [
 			(next) => (request) => {
@@ -16,8 +17,9 @@ export function clientOf({ grpc, data }: Daemon) {
 			},
 		],
 	});
-	return createClient(RuntimeAiService, transport);
 }
+
+export const clientOf = (daemon: Daemon, token?: string) => createClient(RuntimeAiService, transportOf(daemon, token));
 
 export const head = { appId: "shop", connectorId: "default" };
 export const asking = (text: string) => ({

@@ -33,7 +33,6 @@ const engineOf = (run: Run, fields: Partial<Engine> = {}): Engine => ({
 	...fields,
 });
 
-const ended = (callId: string): EngineEvent => ({ type: "tool", callId, name: "look", status: "completed", result: 1 });
 const checkpoint = (data: unknown): EngineEvent => ({ type: "checkpoint", data });
 
 /** A store whose commits wait while it is held. */
@@ -65,29 +64,6 @@ function heldStore(path: string) {
 }
 
 describe("A4: a tool acts only after its start is durable", () => {
-	test("it does not act while the commit of its start is held back", async () => {
-		const store = heldStore(":memory:");
-		const begin = gate();
-		const told: string[] = [];
-		const engine = engineOf(async function* () {
-			await begin.opened;
-			yield started("a");
-			told.push("acted");
-			yield ended("a");
-			yield text("done");
-		});
-		const broker = createBroker({ ...quiet, ...store, engine });
-		const { result } = await ask(broker, "main", "go");
-		store.hold();
-		begin.open();
-		await ticks(20);
-		expect(told).toEqual([]);
-		store.release();
-		await result;
-		expect(told).toEqual(["acted"]);
-		await store.bus.close();
-	});
-
 	const PI = [
 		["pi", (responses: FauxResponseStep[], look: AgentTool) => fauxEngine(responses, { tools: [look] })],
 		[

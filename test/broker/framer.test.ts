@@ -79,18 +79,6 @@ describe("for all sequences of events", () => {
 		);
 	});
 
-	test("nothing that was said is lost, repeated or moved between lanes", () => {
-		fc.assert(
-			fc.property(anyEvents, (events) => {
-				const frames = frame(events);
-				for (const lane of ["text", "reasoning"] as const) {
-					const deltas = events.map((event) => (event.type === lane ? event.delta : ""));
-					expect(said(frames, lane)).toBe(deltas.join(""));
-				}
-			}),
-		);
-	});
-
 	test("P1.10: deltas of any UTF-16 units become whole characters, the same ones", () => {
 		const units = fc.oneof(fc.integer({ min: 0xd800, max: 0xdfff }), fc.constantFrom(0x41, 0xe9, 0x20ac));
 		const delta = fc.array(units, { maxLength: 30 }).map((codes) => String.fromCharCode(...codes));
@@ -131,25 +119,6 @@ describe("for all sequences of events", () => {
 				const rest = framer.streams.collect(() => framer.end(CRASHED, usage, 2)).map(decodeFrame);
 				expect(verified([...left, ...rest])).toBeUndefined();
 				expect(finalEnd(rest)).toMatchObject({ reason: "crashed", synthetic: true, error: { code: "crashed" } });
-			}),
-		);
-	});
-
-	test("at every moment exactly one text stream is open", () => {
-		fc.assert(
-			fc.property(anyEvents, (events) => {
-				const frames = frame(events);
-				const textIds = new Set<string>();
-				let open = 0;
-				for (const f of frames.slice(0, -1)) {
-					if (f.type === "stream.begin" && f.modality === "text") {
-						textIds.add(f.message_id);
-						open++;
-					}
-					if (f.type === "stream.end" && textIds.has(f.message_id)) open--;
-					if (f.type === "stream.chunk") expect(open).toBe(1);
-				}
-				expect(open).toBe(1);
 			}),
 		);
 	});

@@ -1,10 +1,7 @@
 /** A Broker on a real Bus and Ledger with an engine made of one function, and ways to look at what it did. */
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Engine, EngineContext, EngineEvent, EngineRequest, EngineYield } from "@nexus-stream/protocol/engine";
-import { onTestFinished } from "vitest";
 import {
 	type Broker,
 	type BrokerOptions,
@@ -25,6 +22,7 @@ import {
 	type StreamEvent,
 } from "../../packages/protocol/src/protocol.ts";
 import { quiet } from "../quiet.ts";
+import { freshFolder } from "../runtime/folder.ts";
 import { type ForTestOptions, type Look, storeForTest } from "../store.ts";
 import { until as waitUntil } from "../until.ts";
 
@@ -75,11 +73,7 @@ export async function eventsOf(bus: Bus, runId: string): Promise<StreamEvent[]> 
 }
 
 /** A database file of the test's own. */
-export function tempFile(): string {
-	const dir = mkdtempSync(join(tmpdir(), "nexus-broker-"));
-	onTestFinished(() => rmSync(dir, { recursive: true, maxRetries: 20 }));
-	return join(dir, "nexus.db");
-}
+export const tempFile = (): string => join(freshFolder(), "nexus.db");
 
 /** The visible frames of a log. */
 export async function framesOf(bus: Bus, runId: string): Promise<Frame[]> {

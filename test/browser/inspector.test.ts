@@ -76,13 +76,18 @@ const seek = (page: Page, share: number): Promise<number> =>
 
 describeInBrowser("the run inspector", () => {
 	const world = createWorld();
+	/** The inspector of a run that has ended. */
+	const inspected = async (session: string, text: string) => {
+		const tab = await openSession(world.context, world.daemon, session);
+		await say(tab.page, text);
+		await waitForEnd(tab.page);
+		await tab.page.click(".inspect");
+		await tab.page.waitForSelector('.inspector .verified[data-ok="true"]');
+		return tab;
+	};
 
 	it("shows the numbers, and replays with the original timing, faster, and from any point", async () => {
-		const { page, faults } = await openSession(world.context, world.daemon, "replay");
-		await say(page, "count 60 30");
-		await waitForEnd(page);
-		await page.click(".inspect");
-		await page.waitForSelector('.inspector .verified[data-ok="true"]');
+		const { page, faults } = await inspected("replay", "count 60 30");
 		expect(await page.textContent(".stats")).toContain("1 / 60");
 		await expect.poll(() => replayed(page)).toEqual(upTo(60));
 
@@ -134,11 +139,7 @@ describeInBrowser("the run inspector", () => {
 	});
 
 	it("keeps the newest words of a replay in sight, unless the reader looks elsewhere", async () => {
-		const { page } = await openSession(world.context, world.daemon, "long-replay");
-		await say(page, "count 1500 2 1400");
-		await waitForEnd(page);
-		await page.click(".inspect");
-		await page.waitForSelector('.inspector .verified[data-ok="true"]');
+		const { page } = await inspected("long-replay", "count 1500 2 1400");
 		const place = () => page.$eval(".replayed", (box) => box.scrollTop);
 		// A whole answer is read from its beginning.
 		expect(await place()).toBe(0);
@@ -151,11 +152,7 @@ describeInBrowser("the run inspector", () => {
 	});
 
 	it("lists frames, filters them, and keeps only the visible ones in the document", async () => {
-		const { page } = await openSession(world.context, world.daemon, "frames");
-		await say(page, "count 3000 0");
-		await waitForEnd(page);
-		await page.click(".inspect");
-		await page.waitForSelector('.inspector .verified[data-ok="true"]');
+		const { page } = await inspected("frames", "count 3000 0");
 		expect(await page.textContent(".frames-tools .note")).toBe("3,002 frames");
 		expect(await page.locator(".frame-row").count()).toBeLessThan(60);
 		await page.fill('[aria-label="Filter frames"]', "stream.end");
@@ -165,11 +162,7 @@ describeInBrowser("the run inspector", () => {
 	});
 
 	it("has one stop of the Tab key for all frames, and arrow keys from there", async () => {
-		const { page } = await openSession(world.context, world.daemon, "frame-keys");
-		await say(page, "count 3000 0");
-		await waitForEnd(page);
-		await page.click(".inspect");
-		await page.waitForSelector('.inspector .verified[data-ok="true"]');
+		const { page } = await inspected("frame-keys", "count 3000 0");
 		const offset = () => page.evaluate(() => document.activeElement?.querySelector(".frame-offset")?.textContent);
 		await page.focus('[aria-label="Filter frames"]');
 		await page.keyboard.press("Tab");

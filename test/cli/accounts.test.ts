@@ -4,15 +4,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { storeAccount } from "../../packages/daemon/src/runtime/runtime.ts";
-import { createTelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
 import { freshFolder } from "../runtime/folder.ts";
+import { telegramForTest } from "../serving.ts";
 import { nexus, run } from "./in-process.ts";
-
-const fakeTelegram = async () => {
-	const fake = await createTelegramFake();
-	onTestFinished(() => fake.close());
-	return fake;
-};
 
 const started = async (data: string) => {
 	const cwd = freshFolder();
@@ -27,7 +21,7 @@ const started = async (data: string) => {
 describe("nexus up", () => {
 	it("names the accounts and the pairing requests", async () => {
 		const data = join(freshFolder(), "data");
-		const fake = await fakeTelegram();
+		const fake = await telegramForTest();
 		storeAccount(data, { channel: "telegram", account: "main", settings: { token: fake.token, api_url: fake.url } });
 		const first = await started(data);
 		expect(first.out).toMatch(/^ {2}Chats telegram\/main$/m);
@@ -50,7 +44,7 @@ describe("nexus doctor", () => {
 	it("checks every account: complete, and taken by the platform", async () => {
 		const cwd = freshFolder();
 		const data = join(cwd, "data");
-		const fake = await fakeTelegram();
+		const fake = await telegramForTest();
 		writeFileSync(join(cwd, "nexus.yaml"), "engine: demo\nchannels: { signal: { accounts: { home: {} } } }\n");
 		const stored = (account: string, token: string) =>
 			storeAccount(data, { channel: "telegram", account, settings: { token, api_url: fake.url } });

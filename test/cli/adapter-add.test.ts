@@ -2,9 +2,9 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
-import { createTelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
+import { describe, expect, it } from "vitest";
 import { freshFolder } from "../runtime/folder.ts";
+import { telegramForTest } from "../serving.ts";
 import { nexus, run } from "./in-process.ts";
 
 /** The command at a terminal: answers each prompt when it has come, and nothing that is not asked. */
@@ -24,12 +24,6 @@ async function adding(...args: string[]) {
 		hasStored: () => existsSync(join(data, "accounts")),
 	};
 }
-
-const fakeTelegram = async () => {
-	const fake = await createTelegramFake();
-	onTestFinished(() => fake.close());
-	return fake;
-};
 
 describe("nexus adapter add", () => {
 	it("asks for a webhook's secret only when there is a webhook, and for nothing that has a default", async () => {
@@ -60,7 +54,7 @@ describe("nexus adapter add", () => {
 	});
 
 	it("asks again when the platform refuses, and Enter keeps the answers that were right", async () => {
-		const fake = await fakeTelegram();
+		const fake = await telegramForTest();
 		const { command, answer, stored } = await adding("telegram", "--set", `api_url=${fake.url}`);
 		await answer("Bot token", "1:wrong");
 		await answer("Public webhook address", "");

@@ -1,8 +1,6 @@
 import type { Engine, EngineEvent } from "@nexus-stream/protocol/engine";
-import { describe, expect, onTestFinished, test } from "vitest";
-import { startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
-import { silentLog } from "../../packages/protocol/src/log.ts";
-import { freshFolder } from "../runtime/folder.ts";
+import { describe, expect, test } from "vitest";
+import { daemonForTest } from "../runtime/daemon.ts";
 import { until } from "../until.ts";
 import { nexus, type RunOptions } from "./in-process.ts";
 
@@ -24,9 +22,7 @@ async function daemonAsking(asking: Asking) {
 			yield { type: "text", delta: [state, text, reason].filter((word) => word !== "").join(" ") };
 		},
 	};
-	const data = freshFolder();
-	const daemon = await startDaemon({ engine, data, port: 0, logger: silentLog } as never);
-	onTestFinished(() => daemon.close());
+	const { data } = await daemonForTest({ engine });
 	const run = (args: string[], options: RunOptions = {}) => nexus([...args, "--data", data], options);
 	const idIn = async (running: ReturnType<typeof nexus>) => {
 		await running.until(({ err }) => /\[[A-Z]\d[A-Z]\d\]/.test(err));

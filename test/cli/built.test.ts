@@ -18,7 +18,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { Health } from "../../packages/client/src/gen/grpc/health/v1/health_pb.ts";
 import { bundle, PUBLISHED } from "../../scripts/bundle.ts";
@@ -79,7 +79,6 @@ process.on("SIGUSR2", () => {
 });`,
 	);
 	const daemon = await up(join(folder, "data"), args, { main, env: { NODE_OPTIONS: `--import=${watch}` } });
-	onTestFinished(async () => void (await daemon.end("SIGKILL")));
 	const loaded = async () => {
 		rmSync(report, { force: true });
 		daemon.child.kill("SIGUSR2");
@@ -110,7 +109,6 @@ describe("the build", () => {
 		const folder = freshFolder();
 		const data = join(folder, "data");
 		const daemon = await up(data, [], { main });
-		onTestFinished(async () => void (await daemon.end("SIGKILL")));
 		const sent = await run(["send", "/demo tokens=20 rate=0 tools=1", "--data", data], { main });
 		expect([sent.code, sent.out]).toEqual([0, expect.stringMatching(/^Demo engine: .*\n$/s)]);
 		const token = readFileSync(join(data, "token"), "utf8").trim();
@@ -142,7 +140,6 @@ describe("the build", () => {
 	it("answers the first requests, all at once, although they load what answers them", async () => {
 		const folder = freshFolder();
 		const daemon = await up(join(folder, "data"), ["--token", TOKEN], { main });
-		onTestFinished(async () => void (await daemon.end("SIGKILL")));
 		const { url } = daemon.ready;
 		const headers = { authorization: `Bearer ${TOKEN}` };
 		const opened = (): Promise<string> =>

@@ -8,10 +8,11 @@ import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Daemon, loadConfig, startDaemon, storeAccount } from "../../packages/daemon/src/runtime/runtime.ts";
-import { createTelegramFake, type TelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
+import type { TelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
 import type { DeliveryJson, RunJson, SessionJson } from "../../packages/protocol/src/gen/api.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { freshFolder } from "../runtime/folder.ts";
+import { telegramForTest } from "../serving.ts";
 import { until } from "../until.ts";
 import { daemonHere, jsonLines, nexus, run } from "./in-process.ts";
 import { type Child, up } from "./nexus.ts";
@@ -33,8 +34,7 @@ interface Place {
 async function place(yaml = ""): Promise<Place> {
 	const folder = freshFolder();
 	const data = join(folder, "data");
-	const fake = await createTelegramFake();
-	onTestFinished(() => fake.close());
+	const fake = await telegramForTest();
 	writeFileSync(join(folder, "nexus.yaml"), `engine: demo\n${yaml}`);
 	const env = { NEXUS_DATA: data, BOT_TOKEN: fake.token };
 	const cli = (...args: string[]) => run(args, { cwd: folder, env });
@@ -49,11 +49,7 @@ async function place(yaml = ""): Promise<Place> {
 			onTestFinished(() => daemon.close());
 			return daemon;
 		},
-		async upProcess() {
-			const daemon = await up(data, [], { cwd: folder, env });
-			onTestFinished(async () => void (await daemon.end("SIGKILL")));
-			return daemon;
-		},
+		upProcess: () => up(data, [], { cwd: folder, env }),
 	};
 }
 
@@ -265,7 +261,6 @@ describe("a Telegram account", () => {
 		const [asked] = jsonLines<{ run_id: string }>((await at.cli("runs", "--json")).out);
 		const deliver = ["deliver", "--run", asked!.run_id, "--channel", "telegram", "--to", "77"];
 		const sending = nexus(deliver, { cwd: at.folder, env: at.env });
-		onTestFinished(async () => void (await sending.end("SIGKILL")));
 		await until("sent on", () => (at.fake.raw("77")[0]?.edits ?? 0) >= 1);
 		await first.end("SIGKILL");
 		await sending.until(({ err }) => err.includes("reconnecting"));

@@ -17,7 +17,8 @@ import {
 } from "../../packages/protocol/src/protocol.ts";
 import { waitFor } from "../edge/rig.ts";
 import { freshFolder, removeFolder } from "../runtime/folder.ts";
-import { daemonHere, jsonLines, nexus, run, serving } from "./in-process.ts";
+import { serving } from "../serving.ts";
+import { daemonHere, jsonLines, nexus, run } from "./in-process.ts";
 
 let folder: string;
 let data: string;
@@ -186,7 +187,6 @@ describe("nexus tail and replay", () => {
 		const first = nexus(["send", "/demo tokens=5000 rate=100", "--session", "tailed", "--json", "--data", data]);
 		await first.until(({ out }) => out.split("\n").length > 5);
 		const tail = nexus(["tail", "tailed", "--json", "--data", data]);
-		onTestFinished(async () => void (await tail.end("SIGKILL")));
 		// Stopped only now: however long a process takes to start, the run is live when it asks.
 		await tail.until(({ out }) => out.includes("\n"));
 		const { out: firstOut } = await first.end("SIGINT");
@@ -245,7 +245,6 @@ describe("a replay", () => {
 		// Timers may be a little early.
 		expect(performance.now() - from).toBeGreaterThan(480);
 		const hours = await replay(HOUR_MS);
-		onTestFinished(async () => void (await hours.end("SIGKILL")));
 		await hours.until(({ out }) => out === "one ");
 	});
 
@@ -280,7 +279,6 @@ describe("a stream that arrives damaged", () => {
 	it("I2: is not held against the next run of its session", async () => {
 		const url = await servingFrames([...damaged("run_A"), ...sound("run_B"), ...sound("run_C", { reason: "error" })]);
 		const tail = nexus(["tail", "work", "--url", url, "--token", "x"]);
-		onTestFinished(async () => void (await tail.end("SIGKILL")));
 		await tail.until(({ err }) => err.includes("the run failed"));
 		const { out, err } = await tail.end("SIGTERM");
 		expect(out.match(/run_./g)).toEqual(["run_A", "run_B", "run_C"]);
@@ -314,7 +312,6 @@ it("says once that it reconnects to a daemon that takes long to hang up: what ne
 		request.socket.destroy();
 	});
 	const tail = nexus(["tail", "run_x", "--url", url, "--token", "x"]);
-	onTestFinished(async () => void (await tail.end("SIGKILL")));
 	await waitFor(() => asked === 3);
 	expect((await tail.end("SIGTERM")).err.match(/reconnecting/g)).toHaveLength(1);
 });

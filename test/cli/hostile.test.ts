@@ -1,14 +1,15 @@
 /** Nothing that comes from outside steers the terminal: every field of every record, in every command that prints it. */
 
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createTerminal, reportFailure } from "../../packages/daemon/src/cli/terminal.ts";
 import { createLogger, readable } from "../../packages/daemon/src/runtime/observe/logger.ts";
 import { checksumOf, crc32, messageIdOf, NexusError } from "../../packages/protocol/src/protocol.ts";
-import { jsonLines, run, serving } from "./in-process.ts";
+import { freshFolder } from "../runtime/folder.ts";
+import { serving } from "../serving.ts";
+import { jsonLines, run } from "./in-process.ts";
 
 /** A window's title, a colour by ESC and one by U+009B, the start of the line, text from right to left, and a forged line. */
 const EVIL = "a\x1b]0;owned\x07\x1b[35mb\x9b35mc\rd\u202Ee\u2066f\x7f\u0085\ng";
@@ -205,8 +206,7 @@ describe("the log", () => {
 	});
 
 	it("is safe as JSON, and the same", () => {
-		const folder = mkdtempSync(join(tmpdir(), "nexus-log-"));
-		onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+		const folder = freshFolder();
 		const fd = openSync(join(folder, "log"), "w");
 		const { level: _level, time: _time, msg, ...said } = facts;
 		createLogger("info", { isTTY: false, fd } as never).warn(said, msg);

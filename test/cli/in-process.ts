@@ -2,8 +2,6 @@
 
 import { EventEmitter } from "node:events";
 import { writeFileSync } from "node:fs";
-import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { onTestFinished } from "vitest";
@@ -24,6 +22,7 @@ export interface RunOptions {
 	tty?: boolean;
 }
 
+/** A command that its test leaves running ends with the test. */
 export function nexus(args: readonly string[], options: RunOptions = {}): Running & { type(keys: string): void } {
 	const { cwd = process.cwd(), env = {}, input = "", tty = false } = options;
 	const signals = new EventEmitter();
@@ -62,6 +61,7 @@ export function nexus(args: readonly string[], options: RunOptions = {}): Runnin
 	createProgram(host)
 		.run([process.execPath, "nexus", ...args])
 		.then(() => finish(Number(host.exitCode ?? 0)), closed.reject);
+	onTestFinished(() => finish(null));
 	return Object.assign(running, { type: (keys: string) => void stdin.write(keys) });
 }
 
@@ -73,17 +73,6 @@ export const jsonLines = <T = Record<string, unknown>>(out: string): T[] =>
 		.split("\n")
 		.filter((line) => line !== "")
 		.map((line) => JSON.parse(line) as T);
-
-/** A server in the daemon's place. */
-export async function serving(answer: RequestListener): Promise<string> {
-	const server = createServer(answer);
-	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-	onTestFinished(() => {
-		server.closeAllConnections();
-		server.close();
-	});
-	return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 /** Runs that a test leaves behind are not waited for. */
 const STOP_MS = 100;

@@ -2,9 +2,8 @@
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
-import { dataPaths, readToken } from "../../packages/daemon/src/runtime/runtime.ts";
-import type { McpListJson, McpServerJson } from "../../packages/protocol/src/gen/api.ts";
+import { describe, expect, it } from "vitest";
+import type { McpServerJson } from "../../packages/protocol/src/gen/api.ts";
 import { isAlive, liar } from "../engine/mcp/rig.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { daemonHere, jsonLines, run } from "./in-process.ts";
@@ -94,19 +93,4 @@ describe("nexus doctor: mcp", () => {
 		const { out } = await place(mcp).cli("doctor");
 		expect(out).toContain(message);
 	});
-});
-
-it("A31: GET /v1/mcp", async () => {
-	const { folder, env } = place({ servers: { docs: liar("fine") } });
-	const daemon = await daemonHere(env.NEXUS_DATA, { cwd: folder, env });
-	onTestFinished(() => daemon.close());
-	const url = new URL(daemon.signInUrl());
-	expect((await fetch(`${url.origin}/v1/mcp`)).status).toBe(401);
-	const authorization = `Bearer ${readToken(dataPaths(daemon.data))}`;
-	const { servers } = (await (
-		await fetch(`${url.origin}/v1/mcp`, { headers: { authorization } })
-	).json()) as McpListJson;
-	expect(servers).toEqual([
-		{ name: "docs", transport: "stdio", state: "stopped", restarts: 0, tools: [], refused: [] },
-	]);
 });

@@ -3,6 +3,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
 import { type Finished, type Running, watch } from "./running.ts";
 
 const MAIN = fileURLToPath(new URL("../../packages/daemon/src/cli/main.ts", import.meta.url));
@@ -23,6 +24,7 @@ export interface RunOptions {
 	main?: string;
 }
 
+/** A child that its test leaves running is killed when the test ends. */
 export function nexus(args: readonly string[], options: RunOptions = {}): Child {
 	const child = spawn(
 		process.execPath,
@@ -38,6 +40,7 @@ export function nexus(args: readonly string[], options: RunOptions = {}): Child 
 	child.stdout?.setEncoding("utf8").on("data", (text: string) => wrote("out", text));
 	child.stderr?.setEncoding("utf8").on("data", (text: string) => wrote("err", text));
 	if (options.input !== undefined) child.stdin?.end(options.input);
+	onTestFinished(async () => void (await running.end("SIGKILL")));
 	return Object.assign(running, { child });
 }
 

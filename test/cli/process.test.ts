@@ -25,9 +25,7 @@ it("send reads from a pipe, stops the run on Ctrl-C and says so", async () => {
 it("I10: send waits on over a restart of the daemon, and reads the answer then", async () => {
 	const own = join(freshFolder(), "data");
 	const first = await up(own);
-	onTestFinished(async () => void (await first.end("SIGKILL")));
 	const busy = here(["send", "/demo tokens=5000 rate=50", "--session", "long", "--data", own]);
-	onTestFinished(async () => void (await busy.end("SIGKILL")));
 	await busy.until(({ out }) => out.length > 20);
 	const waiting = here(["send", "/demo tokens=5 rate=0", "--session", "long", "--data", own]);
 	await waiting.until(({ err }) => err.includes("queued"));
@@ -41,7 +39,6 @@ it("I10: send waits on over a restart of the daemon, and reads the answer then",
 
 it("SIGUSR1 does not open Node's debugger in a daemon", async () => {
 	const daemon = await up(join(freshFolder(), "data"));
-	onTestFinished(async () => void (await daemon.end("SIGKILL")));
 	daemon.child.kill("SIGUSR1");
 	await daemon.until(({ err }) => err.includes("SIGUSR1 was ignored"));
 	expect(daemon.err).not.toContain("Debugger listening");

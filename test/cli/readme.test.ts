@@ -44,8 +44,7 @@ describe("README and pages for users", () => {
 		writeFileSync(join(folder, "nexus.yaml"), block("# nexus.yaml"));
 		writeFileSync(join(folder, "package.json"), AS_INITIALISED);
 		// A process, because Node itself has to be able to load it.
-		const daemon = await up(join(folder, "data"), [], { cwd: folder });
-		onTestFinished(async () => void (await daemon.end("SIGKILL")));
+		await up(join(folder, "data"), [], { cwd: folder });
 		const { code, out } = await run(["send", "one two"], { cwd: folder, env: { NEXUS_DATA: join(folder, "data") } });
 		expect([code, out]).toEqual([0, "You said: one two\n"]);
 	});

@@ -2,7 +2,8 @@
 
 import { expect, it } from "vitest";
 import { ERROR_TABLE } from "../../packages/protocol/src/protocol.ts";
-import { run, serving } from "./in-process.ts";
+import { serving } from "../serving.ts";
+import { run } from "./in-process.ts";
 
 const RUN = "run_1";
 

@@ -2,7 +2,7 @@
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { freshFolder } from "../runtime/folder.ts";
 import { run } from "./in-process.ts";
 import { nexus, up } from "./nexus.ts";
@@ -31,12 +31,7 @@ async function careless(): Promise<{ data: string; start(): ReturnType<typeof up
 	const settings = "stopDeadlineMs: 300\nbroker: { abortGraceMs: 100 }\n";
 	writeFileSync(join(folder, "nexus.yaml"), `engine: { module: ./careless.mjs }\n${settings}`);
 	const data = join(folder, "data");
-	const start = async () => {
-		const daemon = await up(data, [], { cwd: folder });
-		onTestFinished(async () => void (await daemon.end("SIGKILL")));
-		return daemon;
-	};
-	return { data, start };
+	return { data, start: () => up(data, [], { cwd: folder }) };
 }
 
 const logged = (daemon: Running, message: string) =>
@@ -81,7 +76,6 @@ it("I3: a closed terminal is an orderly stop: it says for what it waits, keeps w
 	const { data, start } = await careless();
 	const daemon = await start();
 	const sending = nexus(["send", "wait", "--data", data]);
-	onTestFinished(async () => void (await sending.end("SIGKILL")));
 	await sending.until(({ out }) => out.includes("last words"));
 	daemon.child.kill("SIGHUP");
 	const { code, err } = await daemon.end("SIGHUP");

@@ -6,12 +6,6 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { freshFolder } from "../runtime/folder.ts";
 import { daemonHere, jsonLines, nexus, run as runHere } from "./in-process.ts";
 import { run, up } from "./nexus.ts";
-import type { Running } from "./running.ts";
-
-const stopLater = <T extends Running>(daemon: T): T => {
-	onTestFinished(async () => void (await daemon.end("SIGKILL")));
-	return daemon;
-};
 
 /** The next start after a process was ended; it need not be a separate process. */
 const startAgain = async (...args: Parameters<typeof daemonHere>): Promise<void> => {
@@ -22,7 +16,7 @@ const startAgain = async (...args: Parameters<typeof daemonHere>): Promise<void>
 describe("nexus up", () => {
 	it("prints one JSON object when it is ready, ends in order on SIGTERM, and never logs its token", async () => {
 		const data = join(freshFolder(), "data");
-		const daemon = stopLater(await up(data));
+		const daemon = await up(data);
 		expect(daemon.out.split("\n")).toHaveLength(2);
 		expect(daemon.ready).toEqual({
 			ready: true,
@@ -52,9 +46,8 @@ describe("nexus up", () => {
 		);
 		writeFileSync(join(folder, "nexus.yaml"), "engine: { module: ./deaf.mjs }\nstopDeadlineMs: 60000\n");
 		const data = join(folder, "data");
-		const daemon = stopLater(await up(data, [], { cwd: folder }));
+		const daemon = await up(data, [], { cwd: folder });
 		const sending = nexus(["send", "go", "--data", data]);
-		onTestFinished(async () => void (await sending.end("SIGKILL")));
 		await sending.until(({ out }) => out.includes("x"));
 		daemon.child.kill("SIGINT");
 		await daemon.until(({ err }) => err.includes("once more to leave at once"));
@@ -69,12 +62,10 @@ describe("nexus up", () => {
 		);
 		writeFileSync(join(folder, "nexus.yaml"), "engine: { module: ./careless.mjs }\n");
 		const data = join(folder, "data");
-		const first = stopLater(await up(data, [], { cwd: folder }));
+		const first = await up(data, [], { cwd: folder });
 		const sending = nexus(["send", "go", "--data", data]);
-		onTestFinished(async () => void (await sending.end("SIGKILL")));
 		await sending.until(({ out }) => out === "x");
-		const bomb = nexus(["send", "bomb", "--session", "other", "--data", data]);
-		onTestFinished(async () => void (await bomb.end("SIGKILL")));
+		nexus(["send", "bomb", "--session", "other", "--data", data]);
 		const { code, err } = await first.end();
 		expect(code).toBe(1);
 		expect(err).toMatch(/"message":"dropped".*"msg":"uncaught error; the daemon ends"/);
@@ -96,9 +87,8 @@ describe("nexus up", () => {
 			"engine: { module: ./stuck.mjs }\nstopDeadlineMs: 200\nbroker: { abortGraceMs: 100 }\n",
 		);
 		const data = join(folder, "data");
-		const daemon = stopLater(await up(data, [], { cwd: folder }));
+		const daemon = await up(data, [], { cwd: folder });
 		const sending = nexus(["send", "go", "--data", data]);
-		onTestFinished(async () => void (await sending.end("SIGKILL")));
 		await sending.until(({ out }) => out.includes("x"));
 		await sending.end("SIGKILL");
 		const { code, err } = await daemon.end("SIGTERM");
@@ -109,7 +99,7 @@ describe("nexus up", () => {
 
 	it("I3: refuses a directory in use by another process, and takes it over after kill -9 with every run settled", async () => {
 		const data = freshFolder();
-		const first = stopLater(await up(data));
+		const first = await up(data);
 		const second = await runHere(["up", "--data", data, "--port", "0"]);
 		expect(second.code).toBe(5);
 		expect(second.err).toBe(
@@ -158,13 +148,5 @@ describe("nexus up", () => {
 		const { code, err } = await run(["up"], { cwd });
 		expect(code).toBe(78);
 		expect(err).toContain("nexus: engine module ./agent.mjs: has no default export; it exports `nothing`");
-	});
-
-	it("refuses a damaged database with the exit code for damaged data", async () => {
-		const data = freshFolder();
-		writeFileSync(join(data, "nexus.db"), "no database ".repeat(1000));
-		const { code, err } = await runHere(["up", "--data", data, "--port", "0"]);
-		expect(code).toBe(10);
-		expect(err).toContain(`${join(data, "nexus.db")}: the database is damaged`);
 	});
 });

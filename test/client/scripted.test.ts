@@ -66,19 +66,34 @@ it("I4: receives a record that takes longer than the silence that is allowed", a
 	expect([offsets, stream.state.phase, connections.length]).toEqual([[1], "ended", 1]);
 });
 
+it("gives a silent connection up, and reads on over the next one", async () => {
+	const { clock, stream, offsets, connections, phases, live, say } = play();
+	await live();
+	say(event(1));
+	await until("the record was taken", () => offsets.length === 1);
+	clock.advance(limits.silenceMs);
+	await until("it connects again", () => {
+		clock.advance(limits.retryMaxMs);
+		return connections.length === 2;
+	});
+	say(event(2, true));
+	await until("the stream is over", () => stream.state.phase === "ended");
+	expect([offsets, phases()]).toEqual([[1, 2], expect.arrayContaining(["waiting"])]);
+});
+
 describe("a callback that fails stops the stream, and is not a cut connection", () => {
 	const failure = new Error("the disk is full");
 	const failed = { phase: "stopped", lastId: 1, error: { message: failure.message, cause: failure } };
 
-	it.each([
-		[
-			"throws",
-			() => {
-				throw failure;
-			},
-		],
+	const throws = () => {
+		throw failure;
+	};
+	const WAYS: [string, () => void][] = [
+		["throws", throws],
 		["rejects", () => Promise.reject(failure)],
-	])("onRecords %s", async (_how, onRecords: () => void) => {
+	];
+
+	it.each(WAYS)("onRecords %s", async (_how, onRecords) => {
 		const { clock, stream, connections, phases, live, say } = play({ onRecords });
 		await live();
 		say(event(1) + event(2));
@@ -88,15 +103,7 @@ describe("a callback that fails stops the stream, and is not a cut connection", 
 		expect([phases(), connections.length]).toEqual([["connecting", "live", "stopped"], 1]);
 	});
 
-	it.each([
-		[
-			"throws",
-			() => {
-				throw failure;
-			},
-		],
-		["rejects", () => Promise.reject(failure)],
-	])("onRecords %s before a record that is damaged", async (_how, onRecords: () => void) => {
+	it.each(WAYS)("onRecords %s before a record that is damaged", async (_how, onRecords) => {
 		const { stream, phases, live, say } = play({ onRecords, onDamage() {} });
 		await live();
 		say(`${event(1)}id: 2\nevent: stream.chunk\ndata: nonsense\n\n`);
@@ -113,20 +120,12 @@ describe("a callback that fails stops the stream, and is not a cut connection", 
 	});
 
 	it("onState", () => {
-		const { stream } = play({
-			onState() {
-				throw failure;
-			},
-		});
+		const { stream } = play({ onState: throws });
 		expect(stream.state).toMatchObject({ ...failed, lastId: 0 });
 	});
 
 	it("onDamage", async () => {
-		const { stream, live, say } = play({
-			onDamage() {
-				throw failure;
-			},
-		});
+		const { stream, live, say } = play({ onDamage: throws });
 		await live();
 		say("id: 1\nevent: stream.chunk\ndata: nonsense\n\n");
 		await until("the stream is over", () => stream.state.phase !== "live");
@@ -135,22 +134,20 @@ describe("a callback that fails stops the stream, and is not a cut connection", 
 
 	it("follow throws what its onState threw", async () => {
 		const client = createClient({ url: "http://nexus.test", fetch: () => new Promise(() => {}) });
-		const onState = () => {
-			throw failure;
-		};
-		await expect(client.follow({ run: RUN }, { onState }).next()).rejects.toMatchObject({ cause: failure });
+		await expect(client.follow({ run: RUN }, { onState: throws }).next()).rejects.toMatchObject({ cause: failure });
 	});
 });
 
 it("I6: reads no more while onRecords is pending, also for what stood before a damaged record", async () => {
 	const { promise, resolve } = Promise.withResolvers<void>();
 	const taken: number[] = [];
+	const damage: string[] = [];
 	const { live, say, stream, connections } = play({
 		onRecords(records) {
 			taken.push(...records.map(({ offset }) => offset));
 			return taken.length === 1 ? promise : undefined;
 		},
-		onDamage() {},
+		onDamage: ({ message }) => void damage.push(message),
 	});
 	await live();
 	say(`${event(1)}id: 2\nevent: stream.chunk\ndata: nonsense\n\n`);
@@ -161,4 +158,5 @@ it("I6: reads no more while onRecords is pending, also for what stood before a d
 	resolve();
 	await until("the stream is over", () => stream.state.phase === "ended");
 	expect([taken, connections.length]).toEqual([[1, 3], 1]);
+	expect(damage).toEqual([expect.stringMatching(/^record 2 is not a frame: /)]);
 });

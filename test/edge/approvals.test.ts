@@ -2,7 +2,7 @@ import type { Engine, EngineEvent } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
 import type { ApprovalJson } from "../../packages/protocol/src/gen/api.ts";
 import { until } from "../until.ts";
-import { createRig } from "./rig.ts";
+import { rigForTest } from "./rig.ts";
 
 const engineAsking = (asking: Extract<EngineEvent, { type: "tool" }>["asking"]): Engine => ({
 	name: "asking",
@@ -19,7 +19,7 @@ const APPROVAL = { id: "q", kind: "approval", state: "pending" } as const;
 const QUESTION = { id: "q", kind: "question", state: "pending", question: "Which?" } as const;
 
 async function rigAsking(asking: Parameters<typeof engineAsking>[0]) {
-	const rig = await createRig({ engine: engineAsking(asking) });
+	const rig = await rigForTest({ engine: engineAsking(asking) });
 	const accepted = await (await rig.post("/v1/sessions/main/messages", { text: "hi" })).json();
 	const { run_id: runId } = accepted as { run_id: string };
 	const list = async (query = "?state=pending") => {
@@ -54,7 +54,6 @@ describe("A31: approvals by the API", () => {
 		await rig.settled(runId);
 		expect(await list()).toEqual([]);
 		expect(await list("?state=approved")).toMatchObject([{ id: row.id }]);
-		await rig.close();
 	});
 
 	test.each([
@@ -66,7 +65,6 @@ describe("A31: approvals by the API", () => {
 		const answer = await rig.post(`/v1/runs/${run || runId}/approvals/${id}`, { decision: "approve" });
 		expect(answer.status).toBe(status);
 		expect((await rig.post(`/v1/runs/${runId}/questions/${row.id}`, { answer: "x" })).status).toBe(404);
-		await rig.close();
 	});
 
 	test("an invalid decision is refused, and so is a caller without the token", async () => {
@@ -75,7 +73,6 @@ describe("A31: approvals by the API", () => {
 		expect((await rig.post(path, { decision: "yes" })).status).toBe(400);
 		expect((await rig.post(path, { decision: "approve" }, { authorization: "Bearer wrong" })).status).toBe(401);
 		expect((await rig.post(`/v1/runs/${runId}/approvals/yes`, { decision: "approve" })).status).toBe(400);
-		await rig.close();
 	});
 
 	test("P6.6: a decision with a field that it does not have decides nothing", async () => {
@@ -87,7 +84,6 @@ describe("A31: approvals by the API", () => {
 			expect(JSON.stringify(await refused.json())).toContain(Object.keys(other)[0]);
 		}
 		expect(await list()).toMatchObject([{ id: row.id, state: "pending" }]);
-		await rig.close();
 	});
 
 	test("a question takes an answer", async () => {
@@ -98,6 +94,5 @@ describe("A31: approvals by the API", () => {
 		await rig.settled(runId);
 		const turn = await rig.ledger.turns.get(runId);
 		expect(turn?.messages.at(-1)?.text).toBe("answered this");
-		await rig.close();
 	});
 });

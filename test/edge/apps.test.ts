@@ -8,7 +8,7 @@ import { httpRoutes } from "../../packages/daemon/src/edge/rest/http-rules.ts";
 import { reachesProcedure } from "../../packages/daemon/src/edge/rpc/admit.ts";
 import { SERVICES } from "../../packages/daemon/src/edge/rpc/routes.ts";
 
-import { createRig, expectAnswer, expectError, type Rig, readSse } from "./rig.ts";
+import { createRig, expectAnswer, expectError, type Rig, readSse, rigForTest } from "./rig.ts";
 
 /** The native routes, and those of the runtime contract. */
 const routes: [string, Pick<Route, "apps" | "auth" | "path" | "method">][] = [
@@ -109,32 +109,28 @@ describe("an application's token over HTTP", () => {
 
 describe("signing out", () => {
 	it("Z24: ends the sign-in and the streams it has open, and leaves other sign-ins alone", async () => {
-		const rig = await createRig();
-		try {
-			const signIn = async () => {
-				const answer = await rig.post("/v1/sign-in", { code: rig.edge.signInUrl().split("#code=")[1] });
-				return { cookie: answer.headers.get("set-cookie")!.split(";")[0]!, authorization: "" };
-			};
-			const [mine, other] = [await signIn(), await signIn()];
-			const stream = "/v1/sessions/mine/stream";
-			const [cut, stays] = [await readSse(rig.url + stream, mine), await readSse(rig.url + stream, other)];
-			const ws = new WebSocket(`${rig.url}/v1/ws`, { headers: { cookie: mine.cookie, origin: rig.url } });
-			await new Promise((resolve) => ws.on("open", resolve));
-			const closed = new Promise((resolve) => ws.on("close", resolve));
-			await expectError(await rig.post("/v1/sign-out"), 400, "invalid");
-			await expectError(await rig.post("/v1/sign-out", undefined, mine), 403, "forbidden");
-			const out = await rig.post("/v1/sign-out", undefined, { ...mine, origin: rig.url });
-			expect(out.headers.get("set-cookie")).toMatch(/=; Path=\/; Max-Age=0; /);
-			await expectAnswer("signOut", out);
-			expect(await cut.ended).toBe("cut");
-			await closed;
-			await expectError(await rig.get("/v1/sessions", mine), 401, "unauthenticated");
-			expect((await rig.get("/v1/sessions", other)).status).toBe(200);
-			await rig.restart();
-			await expectError(await rig.get("/v1/sessions", mine), 401, "unauthenticated");
-			stays.stop();
-		} finally {
-			await rig.close();
-		}
+		const rig = await rigForTest();
+		const signIn = async () => {
+			const answer = await rig.post("/v1/sign-in", { code: rig.edge.signInUrl().split("#code=")[1] });
+			return { cookie: answer.headers.get("set-cookie")!.split(";")[0]!, authorization: "" };
+		};
+		const [mine, other] = [await signIn(), await signIn()];
+		const stream = "/v1/sessions/mine/stream";
+		const [cut, stays] = [await readSse(rig.url + stream, mine), await readSse(rig.url + stream, other)];
+		const ws = new WebSocket(`${rig.url}/v1/ws`, { headers: { cookie: mine.cookie, origin: rig.url } });
+		await new Promise((resolve) => ws.on("open", resolve));
+		const closed = new Promise((resolve) => ws.on("close", resolve));
+		await expectError(await rig.post("/v1/sign-out"), 400, "invalid");
+		await expectError(await rig.post("/v1/sign-out", undefined, mine), 403, "forbidden");
+		const out = await rig.post("/v1/sign-out", undefined, { ...mine, origin: rig.url });
+		expect(out.headers.get("set-cookie")).toMatch(/=; Path=\/; Max-Age=0; /);
+		await expectAnswer("signOut", out);
+		expect(await cut.ended).toBe("cut");
+		await closed;
+		await expectError(await rig.get("/v1/sessions", mine), 401, "unauthenticated");
+		expect((await rig.get("/v1/sessions", other)).status).toBe(200);
+		await rig.restart();
+		await expectError(await rig.get("/v1/sessions", mine), 401, "unauthenticated");
+		stays.stop();
 	});
 });

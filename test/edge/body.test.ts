@@ -1,10 +1,10 @@
 /** Bodies of requests (P6.1, I11): what is refused, and that the client gets to see it. */
 
 import { connect } from "node:net";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import type { EdgeDeps } from "../../packages/daemon/src/edge/edge.ts";
 import { NexusError } from "../../packages/protocol/src/protocol.ts";
-import { BEARER, createRig, expectError, type Rig, rawClient, waitFor } from "./rig.ts";
+import { BEARER, expectError, type Rig, rawClient, rigForTest, waitFor } from "./rig.ts";
 
 const BODY_BYTES_MAX = 4096;
 const HEAD = `POST /v1/sessions/s/messages HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${BEARER.authorization}\r\nContent-Type: application/json\r\n`;
@@ -16,9 +16,8 @@ describe("bodies", () => {
 		logged.length = 0;
 		const error = (_facts: object, message: string) => void logged.push(message);
 		const log = { debug() {}, info() {}, warn() {}, error };
-		rig = await createRig({ limits: { bodyBytesMax: BODY_BYTES_MAX }, deps: { log } });
+		rig = await rigForTest({ limits: { bodyBytesMax: BODY_BYTES_MAX }, deps: { log } });
 	});
-	afterEach(() => rig.close());
 	it("P6.1: a body must be JSON, and say so unless a bearer is named", async () => {
 		const send = (path: string, headers: Record<string, string>, body: string) =>
 			fetch(`${rig.url}${path}`, { method: "POST", headers, body });
@@ -31,7 +30,7 @@ describe("bodies", () => {
 	it("I11: a body that declares too much is refused unread, one that does not declare is read up to the limit", async () => {
 		await expectError(await rig.post("/v1/sessions/s/messages", { text: "x".repeat(5000) }), 413, "too_large");
 		// Long enough for a slow machine to read what is refused, and what is never whole is hung up on in the end.
-		const hasty = await createRig({ limits: { bodyBytesMax: BODY_BYTES_MAX, requestTimeoutMs: 5000 } });
+		const hasty = await rigForTest({ limits: { bodyBytesMax: BODY_BYTES_MAX, requestTimeoutMs: 5000 } });
 		const declared = rawClient(hasty.port, `${HEAD}Content-Length: 1000000000\r\n\r\n`);
 		const chunked = rawClient(hasty.port, `${HEAD}Transfer-Encoding: chunked\r\n\r\n`);
 		const feed = setInterval(() => chunked.socket.write(`400\r\n${"x".repeat(1024)}\r\n`), 1);
@@ -40,7 +39,6 @@ describe("bodies", () => {
 		await Promise.all([declared.closed, chunked.closed]);
 		clearInterval(feed);
 		expect(chunked.received()).toMatch(/^HTTP\/1\.1 413 /);
-		await hasty.close();
 	});
 
 	it.each(["declared", "chunked"])(
@@ -93,10 +91,9 @@ describe("bodies", () => {
 			length = idempotencyKey!.length;
 			throw new NexusError("busy", "enough was seen");
 		};
-		const other = await createRig({ deps: { submit } });
+		const other = await rigForTest({ deps: { submit } });
 		const body = { text: "x", idempotency_key: "k".repeat(1000) };
 		await expectError(await other.post("/v1/sessions/s/messages", body), 429, "busy");
 		expect(length).toBe(1000);
-		await other.close();
 	});
 });

@@ -6,9 +6,9 @@ import type { Services } from "../../packages/daemon/src/runtime/wiring/port.ts"
 import { StoredArtifacts } from "../../packages/daemon/src/services/artifacts/artifacts.ts";
 import { systemClock } from "../../packages/protocol/src/clock.ts";
 import { freshFolder } from "../runtime/folder.ts";
-import { admittedOf, jobsRig } from "../services/jobs-rig.ts";
+import { admittedOf, jobsRig, OWNER } from "../services/jobs-rig.ts";
 import { until } from "../until.ts";
-import { BEARER, expectAnswer, expectError, readAll, readSse, rigForTest } from "./rig.ts";
+import { BEARER, expectError, readAll, readSse, rigForTest } from "./rig.ts";
 
 async function started() {
 	const played = jobsRig({ limits: { runningMax: 1 } });
@@ -29,36 +29,6 @@ const eventsIn = (events: readonly { data: string }[]) =>
 		.filter(({ type }) => type !== "PROGRESS");
 
 describe("jobs over HTTP", () => {
-	it("are listed with the queue, shown and cancelled, as documented", async () => {
-		const { rig, submit, calls } = await started();
-		const [running, waiting] = [await submit(), await submit()];
-		await until("it runs", () => calls.length === 1);
-		const list = await expectAnswer("listScenarioJobs", await rig.get("/v1/jobs?states=queued"));
-		expect(list).toMatchObject({ jobs: [{ job_id: waiting.id, queue_position: 0 }], queued: 1, running: 1 });
-		expect(
-			await expectAnswer("listScenarioJobs", await rig.get(`/v1/jobs?page_token=${waiting.id}&app_id=app`)),
-		).toMatchObject({
-			jobs: [{ job_id: running.id, state: "SCENARIO_JOB_STATE_RUNNING" }],
-		});
-		const cancel = (id: string) => rig.post(`/v1/jobs/${id}/cancel`, { reason: "enough" });
-		expect(await expectAnswer("cancelScenarioJob", await cancel(waiting.id))).toMatchObject({
-			state: "SCENARIO_JOB_STATE_CANCELED",
-			reason_code: "REASON_CODE_ABORTED",
-			reason: "it was cancelled: enough",
-		});
-		calls[0]!.answer();
-		await until("it is done", async () => {
-			const job = (await expectAnswer("getScenarioJob", await rig.get(`/v1/jobs/${running.id}`))) as { state: string };
-			return job.state === "SCENARIO_JOB_STATE_COMPLETED";
-		});
-		expect(await expectAnswer("getScenarioJob", await rig.get(`/v1/jobs/${running.id}`))).toMatchObject({
-			embeddings: [{ values: [1] }],
-			progress_percent: 100,
-		});
-		await expectError(await rig.get("/v1/jobs/job_none"), 404, "not_found");
-		await expectError(await cancel("job_none"), 404, "not_found");
-	});
-
 	it("R4-45: stream to their terminal and close cleanly; a browser that has everything gets 204", async () => {
 		const { rig, submit, calls } = await started();
 		const { id } = await submit();
@@ -68,9 +38,13 @@ describe("jobs over HTTP", () => {
 		await reader.until((events) => events.length > 0);
 		calls[0]!.answer();
 		expect(await reader.ended).toBe("clean");
-		const events = eventsIn(reader.events);
-		expect(events.map(({ type }) => type)).toEqual(["RUNNING", "COMPLETED"]);
-		expect(events.at(-1)!.job).toMatchObject({
+		// On a slow machine it may begin with progress: a job that runs, too.
+		const jobs = reader.events.map(({ data }) => (JSON.parse(data) as { job: { state: string } }).job);
+		expect([...new Set(jobs.map(({ state }) => state))]).toEqual([
+			"SCENARIO_JOB_STATE_RUNNING",
+			"SCENARIO_JOB_STATE_COMPLETED",
+		]);
+		expect(jobs.at(-1)).toMatchObject({
 			job_id: id,
 			state: "SCENARIO_JOB_STATE_COMPLETED",
 			embeddings: [{ values: [1] }],
@@ -107,9 +81,7 @@ describe("artifacts over HTTP", () => {
 			String(page.length),
 		);
 		await until("its transfer is over", () =>
-			artifacts.transfers
-				.list({ owner: true, address: "", isPrivate: true })
-				.some(({ state }) => state === "completed"),
+			artifacts.transfers.list(OWNER).some(({ state }) => state === "completed"),
 		);
 		expect((await fetch(`${rig.url}/v1/artifacts/${stored.id}`)).status).toBe(401);
 		await expectError(await rig.get("/v1/artifacts/art_none"), 404, "not_found");
@@ -140,29 +112,20 @@ describe("artifacts over HTTP", () => {
 
 	it("are refused until they are whole", async () => {
 		const { rig, artifacts } = await started();
-		const owner = { owner: true, address: "", isPrivate: true };
-		const piece = {
-			appId: "app",
-			name: "a",
-			mimeType: "",
-			sizeBytes: 9,
-			sha256: "",
-			offset: 0,
-			chunk: new Uint8Array(3),
-		};
-		const { artifact } = await artifacts.upload(piece, owner);
+		const chunk = new Uint8Array(3);
+		const piece = { appId: "app", name: "a", mimeType: "", sizeBytes: 9, sha256: "", offset: 0, chunk };
+		const { artifact } = await artifacts.upload(piece, OWNER);
 		await expectError(await rig.get(`/v1/artifacts/${artifact.id}`), 409, "precondition");
 	});
 });
 
 it("Z25: a download ends when its token is taken back", async () => {
 	const { rig, artifacts } = await started();
-	const owner = { owner: true, address: "", isPrivate: true };
-	const { token } = await rig.apps.add({ id: "shop" }, owner);
+	const { token } = await rig.apps.add({ id: "shop" }, OWNER);
 	// More than what is on its way to a reader that does not read.
 	const { id } = await artifacts.store({ appId: "shop", name: "a", mimeType: "" }, Buffer.alloc(64 * 1024 ** 2));
 	const answer = await rig.get(`/v1/artifacts/${id}`, { authorization: `Bearer ${token}` });
 	expect(answer.status).toBe(200);
-	await rig.apps.remove("shop", owner);
+	await rig.apps.remove("shop", OWNER);
 	await expect(answer.arrayBuffer()).rejects.toThrow();
 });

@@ -5,6 +5,7 @@ import { memoryWrites } from "../../packages/daemon/src/services/memory/rows.ts"
 import { systemClock } from "../../packages/protocol/src/clock.ts";
 import { expectAnswer, type Rig, rigForTest } from "./rig.ts";
 
+const idOf = (n: number) => `mem_${"0".repeat(25)}${n}`;
 const LIMITS = { itemsMax: 10, itemsTotalMax: 100 };
 
 async function withNotes(): Promise<Rig> {
@@ -14,25 +15,12 @@ async function withNotes(): Promise<Rig> {
 		clock: { ...systemClock, now: () => 9 },
 	});
 	const provenance = { at: 1, runId: "run_1", agent: "main", channel: "telegram", account: "bot", sender: "7" };
-	await rig.bus.write([
-		memoryWrites.add(
-			{
-				id: "mem_00000000000000000000000001",
-				bank: "agent:main",
-				text: "deploys are on Monday",
-				provenance: { at: 1 },
-			},
-			LIMITS,
-		),
-		memoryWrites.add(
-			{ id: "mem_00000000000000000000000002", bank: "person:telegram/bot/7", text: "likes tea", provenance },
-			LIMITS,
-		),
-		memoryWrites.add(
-			{ id: "mem_00000000000000000000000003", bank: "agent:main", text: "tea is at five", provenance: { at: 3 } },
-			LIMITS,
-		),
-	]);
+	const notes = [
+		{ id: idOf(1), bank: "agent:main", text: "deploys are on Monday", provenance: { at: 1 } },
+		{ id: idOf(2), bank: "person:telegram/bot/7", text: "likes tea", provenance },
+		{ id: idOf(3), bank: "agent:main", text: "tea is at five", provenance: { at: 3 } },
+	];
+	await rig.bus.write(notes.map((note) => memoryWrites.add(note, LIMITS)));
 	return rig;
 }
 
@@ -47,25 +35,17 @@ it("A17: says whether agents may note anything", async () => {
 
 it("A31: memory is listed by bank, searched by words, and forgotten", async () => {
 	const rig = await withNotes();
-	expect(await idsOf(rig.get("/v1/memory"))).toEqual([
-		"mem_00000000000000000000000003",
-		"mem_00000000000000000000000002",
-	]);
-	expect(await idsOf(rig.get("/v1/memory?page_token=mem_00000000000000000000000002"))).toEqual([
-		"mem_00000000000000000000000001",
-	]);
-	expect(await idsOf(rig.get("/v1/memory?bank=agent:main&page_size=1"))).toEqual(["mem_00000000000000000000000003"]);
-	expect((await idsOf(rig.get("/v1/memory?query=TEA"))).toSorted()).toEqual([
-		"mem_00000000000000000000000002",
-		"mem_00000000000000000000000003",
-	]);
+	expect(await idsOf(rig.get("/v1/memory"))).toEqual([idOf(3), idOf(2)]);
+	expect(await idsOf(rig.get(`/v1/memory?page_token=${idOf(2)}`))).toEqual([idOf(1)]);
+	expect(await idsOf(rig.get("/v1/memory?bank=agent:main&page_size=1"))).toEqual([idOf(3)]);
+	expect((await idsOf(rig.get("/v1/memory?query=TEA"))).toSorted()).toEqual([idOf(2), idOf(3)]);
 	expect(await idsOf(rig.get(`/v1/memory?query=${encodeURIComponent('tea" OR text:*')}&bank=agent:main`))).toEqual([
-		"mem_00000000000000000000000003",
+		idOf(3),
 	]);
 	const found = await expectAnswer("listMemory", await rig.get("/v1/memory?bank=person:telegram/bot/7"));
 	expect((found as { items: object[] }).items).toEqual([
 		{
-			memory_id: "mem_00000000000000000000000002",
+			memory_id: idOf(2),
 			bank: "person:telegram/bot/7",
 			text: "likes tea",
 			created_at: "1970-01-01T00:00:00.001Z",
@@ -76,16 +56,16 @@ it("A31: memory is listed by bank, searched by words, and forgotten", async () =
 			sender: "7",
 		},
 	]);
-	const gone = await rig.get("/v1/memory/mem_00000000000000000000000002", {}, "DELETE");
+	const gone = await rig.get(`/v1/memory/${idOf(2)}`, {}, "DELETE");
 	expect([gone.status, await gone.json()]).toEqual([200, {}]);
-	expect((await rig.get("/v1/memory/mem_00000000000000000000000002", {}, "DELETE")).status).toBe(404);
+	expect((await rig.get(`/v1/memory/${idOf(2)}`, {}, "DELETE")).status).toBe(404);
 	expect(await idsOf(rig.get("/v1/memory?query=likes"))).toEqual([]);
 	const changes = await (await rig.get("/v1/memory/changes?page_size=1")).text();
 	expect(JSON.parse(changes)).toMatchObject({
 		changes: [
 			{
 				sequence: "4",
-				memory_id: "mem_00000000000000000000000002",
+				memory_id: idOf(2),
 				bank: "person:telegram/bot/7",
 				event_type: "MEMORY_EVENT_TYPE_FORGOTTEN",
 				at: "1970-01-01T00:00:00.009Z",

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createRig, expectError, type Rig, rawClient, waitFor } from "./rig.ts";
+import { createRig, expectError, type Rig, rawClient, rigForTest, waitFor } from "./rig.ts";
 
 describe("page", () => {
 	let dir: string;
@@ -54,10 +54,9 @@ describe("page", () => {
 });
 
 it("without a built page / says what to do", async () => {
-	const rig = await createRig();
+	const rig = await rigForTest();
 	const response = await fetch(rig.url);
 	expect(response.status).toBe(200);
 	expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
 	expect(await response.text()).toContain("build:web");
-	await rig.close();
 });

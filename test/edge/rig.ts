@@ -286,9 +286,10 @@ export interface SseReader {
 	stop(): void;
 }
 
-/** Reads an SSE answer with a parser that is not ours. */
+/** Reads an SSE answer with a parser that is not ours, at most until its test ends. */
 export async function readSse(url: string, headers: Record<string, string> = {}): Promise<SseReader> {
 	const abort = new AbortController();
+	onTestFinished(() => abort.abort());
 	const response = await fetch(url, { headers: { ...BEARER, ...headers }, signal: abort.signal });
 	const events: SseEvent[] = [];
 	const comments: string[] = [];
@@ -336,9 +337,10 @@ export interface RawClient {
 	closed: Promise<void>;
 }
 
-/** A bare socket, for what no HTTP client would do. */
+/** A bare socket, for what no HTTP client would do. It is closed with its test. */
 export function rawClient(port: number, text: string): RawClient {
 	const socket = connect(port, "127.0.0.1");
+	onTestFinished(() => void socket.destroy());
 	let received = "";
 	socket.setEncoding("utf8");
 	socket.on("data", (chunk: string) => {

@@ -2,17 +2,17 @@
 
 import { EventSource } from "eventsource";
 import fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { createVerifier, decodeFrame } from "../../packages/protocol/src/protocol.ts";
 import { removeUpTo } from "../bus/remove.ts";
 import {
 	BEARER,
-	createRig,
 	expectError,
 	type Rig,
 	rawClient,
 	readAll,
 	readSse,
+	rigForTest,
 	type SseEvent,
 	TOKEN,
 	waitFor,
@@ -27,9 +27,8 @@ const upFrom = (first: number, last: number) =>
 describe("SSE of a run", () => {
 	let rig: Rig;
 	beforeEach(async () => {
-		rig = await createRig();
+		rig = await rigForTest();
 	});
-	afterEach(() => rig.close());
 	const streamOf = (runId: string, query = "") => `${rig.url}/v1/runs/${runId}/stream${query}`;
 
 	it("P6.8: id is the offset, event the frame's type, data the frame; it closes after the final end", async () => {
@@ -149,7 +148,6 @@ describe("SSE of a run", () => {
 		const [one, two] = client.received().split("\r\n0\r\n\r\n");
 		const body = (text = "") => text.slice(text.indexOf("\r\n\r\n"));
 		expect(body(two)).toBe(body(one));
-		client.socket.destroy();
 	});
 
 	it("a stream behind an unfinished answer on the same connection waits for nothing: it is refused", async () => {
@@ -160,7 +158,6 @@ describe("SSE of a run", () => {
 		puppet.finish();
 		await waitFor(() => client.received().includes("pipelined"));
 		expect(rig.bus.stats.cursors).toBe(0);
-		client.socket.destroy();
 	});
 
 	it("HTTP/1.0 (a proxy's default) gets the same events, unframed, and the end of the connection", async () => {
@@ -234,9 +231,8 @@ describe("SSE of a run", () => {
 describe("SSE of a session", () => {
 	let rig: Rig;
 	beforeEach(async () => {
-		rig = await createRig();
+		rig = await rigForTest();
 	});
-	afterEach(() => rig.close());
 	const streamOf = (query = "") => `${rig.url}/v1/sessions/s/stream${query}`;
 	const play = async (...tokens: string[]) => {
 		const { runId, puppet } = await rig.start("s");
@@ -255,7 +251,6 @@ describe("SSE of a session", () => {
 		const begins = events.map(({ data }) => decodeFrame(data)).filter(({ type }) => type === "stream.begin");
 		expect(begins.map((frame) => "run_id" in frame && frame.run_id)).toEqual(runs);
 		expect(rig.edge.stats().sseReaders).toBe(1);
-		reader.stop();
 	});
 
 	it("I4: chain offsets resume across runs and a restart", async () => {
@@ -281,7 +276,6 @@ describe("SSE of a session", () => {
 		await play("c");
 		const again = await readSse(streamOf("?after=end"), { "last-event-id": "6" });
 		expect(offsets(await again.until((seen) => seen.length === 3))).toEqual([7, 8, 9]);
-		again.stop();
 	});
 
 	it("P6.9: without `after` it begins at the earliest kept record; before that is expired", async () => {
@@ -303,6 +297,5 @@ describe("SSE of a session", () => {
 		const reader = await readSse(streamOf(`?after=${stream_offset}`));
 		const [begin] = await reader.until((seen) => seen.length === 2);
 		expect(decodeFrame(begin!.data)).toMatchObject({ type: "stream.begin", run_id: runId });
-		reader.stop();
 	});
 });

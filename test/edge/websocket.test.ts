@@ -1,33 +1,20 @@
 /** WebSocket (PROTOCOL §6): the same logs, multiplexed. */
 
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { manualClock } from "../clock.ts";
-import { BEARER, createRig, type Rig, type RigOptions, rawClient, waitFor, watchCursors } from "./rig.ts";
-import { type Client, dial } from "./ws-client.ts";
+import { BEARER, type Rig, type RigOptions, rawClient, rigForTest, waitFor, watchCursors } from "./rig.ts";
+import { dial } from "./ws-client.ts";
 
 const upFrom = (first: number, last: number) =>
 	Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => first + i);
 
 describe("WebSocket", () => {
 	let rig: Rig;
-	const clients: Client[] = [];
-	const connect = async (options?: { autoPong?: boolean }) => {
-		const client = await dial(rig.port, options);
-		clients.push(client);
-		return client;
-	};
+	const connect = (options?: { autoPong?: boolean }) => dial(rig.port, options);
 	const make = async (options: RigOptions = {}) => {
-		rig = await createRig(options);
+		rig = await rigForTest(options);
 	};
 	beforeEach(() => make());
-	afterEach(async () => {
-		for (const { ws } of clients.splice(0)) ws.terminate();
-		await rig.close();
-	});
-	const remake = async (options: RigOptions) => {
-		await rig.close();
-		await make(options);
-	};
 
 	it("P6.12: a run: subscribed, its frames with their offsets, ended", async () => {
 		const { runId, puppet } = await rig.start("s");
@@ -138,7 +125,7 @@ describe("WebSocket", () => {
 	);
 
 	it("I11: subscriptions and message size are limited", async () => {
-		await remake({ limits: { wsSubscriptionsMax: 2, wsMessageBytesMax: 1024 } });
+		await make({ limits: { wsSubscriptionsMax: 2, wsMessageBytesMax: 1024 } });
 		const client = await connect();
 		for (const id of ["1", "2", "3"]) client.send({ type: "subscribe", id, session: "s" });
 		await client.until((messages) => messages.length === 3);
@@ -174,7 +161,7 @@ describe("WebSocket", () => {
 
 	it("I11: who takes nothing for stalledReaderMs while data waits is disconnected; who is idle is not", async () => {
 		// A client that does not answer pings would be dropped for that: here none are sent.
-		await remake({ limits: { stalledReaderMs: 1000, heartbeatMs: 600_000 } });
+		await make({ limits: { stalledReaderMs: 1000, heartbeatMs: 600_000 } });
 		const { runId, puppet } = await rig.start("s");
 		const [idle, stalled] = [await connect(), await connect()];
 		stalled.send({ type: "subscribe", id: "x", run: runId });
@@ -220,7 +207,7 @@ describe("WebSocket", () => {
 
 	it("P6.15: who does not answer pings is dropped", async () => {
 		const clock = manualClock(Date.now());
-		await remake({ clock, limits: { heartbeatMs: 1000 } });
+		await make({ clock, limits: { heartbeatMs: 1000 } });
 		const [dead, alive] = [await connect({ autoPong: false }), await connect()];
 		let pings = 0;
 		alive.ws.on("ping", () => pings++);

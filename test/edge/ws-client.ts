@@ -1,5 +1,6 @@
-/** A WebSocket client that keeps what it was sent. */
+/** A WebSocket client that keeps what it was sent, and is closed with its test. */
 
+import { onTestFinished } from "vitest";
 import { WebSocket } from "ws";
 import { BEARER, waitFor } from "./rig.ts";
 
@@ -24,6 +25,7 @@ export interface Client {
 
 export async function dial(port: number, options: { autoPong?: boolean } = {}): Promise<Client> {
 	const ws = new WebSocket(`ws://127.0.0.1:${port}/v1/ws`, { headers: BEARER, ...options });
+	onTestFinished(() => ws.terminate());
 	const messages: Message[] = [];
 	ws.on("message", (data: Buffer) => messages.push(JSON.parse(data.toString()) as Message));
 	ws.on("error", () => {});

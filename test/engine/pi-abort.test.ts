@@ -1,10 +1,4 @@
-import {
-	type FauxResponseStep,
-	fauxAssistantMessage,
-	fauxText,
-	fauxThinking,
-	fauxToolCall,
-} from "@earendil-works/pi-ai";
+import { type FauxResponseStep, fauxAssistantMessage, fauxText, fauxToolCall } from "@earendil-works/pi-ai";
 import { describe, expect, test } from "vitest";
 import { oneByOne } from "./demo-play.ts";
 import {
@@ -15,7 +9,6 @@ import {
 	fauxEngine,
 	PI_ENGINES,
 	ranWell,
-	reasoningOf,
 	run,
 	said,
 	shape,
@@ -34,43 +27,6 @@ const calls = (...names: string[]) =>
 	});
 
 describe("a whole run", () => {
-	test("reasoning, text, a tool, and a second message in the order a person should see", async () => {
-		const { engine } = await fauxEngine([
-			fauxAssistantMessage(
-				[
-					fauxThinking("Which zone?"),
-					fauxText("Let me look."),
-					fauxToolCall("time", { zone: "Europe/Berlin" }, { id: "c1" }),
-				],
-				{ stopReason: "toolUse" },
-			),
-			fauxAssistantMessage("It is four."),
-		]);
-		const { events } = await ranWell(engine, ask("what time is it?"));
-		expect(shape(events)).toBe("message reasoning text time:started time:completed message text usage");
-		expect(reasoningOf(events)).toBe("Which zone?");
-		expect(textOf(events)).toBe("Let me look.It is four.");
-		expect(toolsOf(events)).toEqual([
-			{
-				type: "tool",
-				callId: "c1",
-				name: "time",
-				status: "started",
-				args: { zone: "Europe/Berlin" },
-				summary: "time Europe/Berlin",
-			},
-			{
-				type: "tool",
-				callId: "c1",
-				name: "time",
-				status: "completed",
-				summary: "2026-01-02T04:04:05+01:00, Friday (Europe/Berlin)",
-				result: "2026-01-02T04:04:05+01:00, Friday (Europe/Berlin)",
-			},
-		]);
-		expect(usageOf(events)).toHaveLength(1);
-	});
-
 	test("the model sees history, system prompt and tools", async () => {
 		let seen = "";
 		const { engine } = await fauxEngine(
@@ -89,22 +45,6 @@ describe("a whole run", () => {
 		];
 		await run(engine, ask("", { messages }));
 		expect(seen).toMatch(/Be a pirate.*"name":"time".*first question.*first answer.*second question/);
-	});
-
-	test("a tool's progress is shown", async () => {
-		const working = tool("work", async (_id, _params, _signal, onUpdate) => {
-			onUpdate?.(said("step 1"));
-			onUpdate?.(said("step 1\nstep 2"));
-			return said("finished");
-		});
-		const { engine } = await fauxEngine([calls("work"), fauxAssistantMessage("done")], { tools: [working] });
-		const { events } = await run(engine, ask("go"));
-		expect(toolsOf(events).map(({ status, summary }) => `${status} ${summary}`)).toEqual([
-			"started work",
-			"progress step 1",
-			"progress step 2",
-			"completed finished",
-		]);
 	});
 
 	test("a model that never stops asking for tools is stopped", async () => {

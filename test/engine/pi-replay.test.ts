@@ -1,7 +1,6 @@
 /** From what pi reports, through a turn, back to what pi sends: a model gets its own reasoning and its tools' pictures again. */
 
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { LLMock } from "@copilotkit/aimock";
 import {
@@ -13,7 +12,7 @@ import {
 	type ThinkingContent,
 } from "@earendil-works/pi-ai";
 import fc from "fast-check";
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createBroker } from "../../packages/daemon/src/broker/broker.ts";
 import { assembleContext, pastTurnOf, userMessage } from "../../packages/daemon/src/broker/context.ts";
 import { COMPLETED } from "../../packages/daemon/src/broker/ending.ts";
@@ -29,6 +28,7 @@ import { type PiEvent, Translator } from "../../packages/daemon/src/engine/pi/tr
 import type { EngineEvent } from "../../packages/protocol/src/engine.ts";
 import { request } from "../broker/rig.ts";
 import { quiet } from "../quiet.ts";
+import { serving } from "../serving.ts";
 import { storeForTest } from "../store.ts";
 import { ask, fauxEngine, NO_RETRY, stopMock, tool } from "./pi-kit.ts";
 
@@ -230,15 +230,10 @@ describe("a second turn", () => {
 			response.writeHead(answer.status, { "content-type": answer.headers.get("content-type") ?? "" });
 			response.end(await answer.text());
 		};
-		const server = createServer((request, response) => {
+		const url = await serving((request, response) => {
 			pass(request, response).catch((cause: unknown) => response.destroy(cause as Error));
 		});
-		await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-		onTestFinished(() => {
-			server.closeAllConnections();
-			server.close();
-		});
-		return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, bodies };
+		return { url, bodies };
 	}
 
 	function brokerOn(engine: Awaited<ReturnType<typeof piEngine>>) {

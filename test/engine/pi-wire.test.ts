@@ -1,5 +1,4 @@
-import { createServer, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { ServerResponse } from "node:http";
 import { LLMock } from "@copilotkit/aimock";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { chooseModel, type PiConfig } from "../../packages/daemon/src/engine/pi/config.ts";
@@ -12,6 +11,7 @@ import {
 	piEngine,
 } from "../../packages/daemon/src/engine/pi/pi.ts";
 import type { Engine } from "../../packages/protocol/src/engine.ts";
+import { serving } from "../serving.ts";
 import {
 	ask,
 	expectPaired,
@@ -218,7 +218,6 @@ describe("retries and reasoning", () => {
 });
 
 describe("an unusual endpoint", () => {
-	let server: Server;
 	let answer: (response: ServerResponse) => void;
 	let engine: Engine;
 
@@ -226,19 +225,14 @@ describe("an unusual endpoint", () => {
 		`data: ${JSON.stringify({ id: "x", object: "chat.completion.chunk", choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
 
 	beforeEach(async () => {
-		server = createServer((request, response) => {
+		const origin = await serving((request, response) => {
 			// A connection that is broken before it was read to its end may take along what was written to it.
 			request.resume().on("end", () => {
 				response.writeHead(200, { "content-type": "text/event-stream" });
 				answer(response);
 			});
 		});
-		await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-		engine = await completions(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-	});
-	afterEach(async () => {
-		server.closeAllConnections();
-		await new Promise((resolve) => server.close(resolve));
+		engine = await completions(origin);
 	});
 
 	test("missing usage is -1", async () => {

@@ -19,9 +19,9 @@ import {
 	type Runtime,
 	reasonCodeOf,
 } from "../../packages/client/src/runtime/runtime-client.ts";
-import { type Daemon, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
-import { silentLog } from "../../packages/protocol/src/log.ts";
+import type { Daemon } from "../../packages/daemon/src/runtime/runtime.ts";
 import { ownPort } from "../port.ts";
+import { daemonForTest } from "../runtime/daemon.ts";
 import { freshFolder, removeFolder } from "../runtime/folder.ts";
 import { until } from "../until.ts";
 import { cuttingProxy } from "./cutting-proxy.ts";
@@ -47,19 +47,8 @@ interface Ports {
 	data?: string;
 }
 
-async function start({ port = 0, grpc = 0, data = join(freshFolder(), "data") }: Ports = {}): Promise<Daemon> {
-	const daemon = await startDaemon({
-		data,
-		port,
-		token: TOKEN,
-		grpc: { port: grpc },
-		engine: "demo",
-		stopDeadlineMs: 2000,
-		logger: silentLog,
-	});
-	onTestFinished(() => daemon.close());
-	return daemon;
-}
+const start = ({ grpc = 0, ...options }: Ports = {}): Promise<Daemon> =>
+	daemonForTest({ ...options, token: TOKEN, grpc: { port: grpc }, stopDeadlineMs: 2000 });
 
 /** A short, fast answer of the demo engine. */
 const PROMPT = "/demo tokens=80 rate=400 seed=7";

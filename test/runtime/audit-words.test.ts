@@ -1,9 +1,8 @@
 /** The audit events of a daemon, against the table of docs/audit.md: one word for each thing that happens. */
 
 import { readFileSync } from "node:fs";
-import { createClient, type Interceptor } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
-import { expect, it, onTestFinished } from "vitest";
+import { createClient } from "@connectrpc/connect";
+import { expect, it } from "vitest";
 import { RuntimeAiService } from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import { RuntimeAuditService } from "../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
 import { ReasonCode } from "../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
@@ -12,12 +11,9 @@ import {
 	RuntimeWorkflowService,
 	WorkflowNodeKind,
 } from "../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
-import { startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
-import { silentLog } from "../../packages/protocol/src/log.ts";
+import { asking, transportOf } from "../ai-client.ts";
 import { until } from "../until.ts";
-import { freshFolder } from "./folder.ts";
-
-const TOKEN = "a-token-of-audit-words-0123456789";
+import { daemonForTest } from "./daemon.ts";
 
 /** `domain/operation` of every row. */
 function documented(): Set<string> {
@@ -33,13 +29,7 @@ function documented(): Set<string> {
 }
 
 async function start() {
-	const daemon = await startDaemon({ data: freshFolder(), port: 0, token: TOKEN, engine: "demo", logger: silentLog });
-	onTestFinished(() => daemon.close());
-	const named: Interceptor = (next) => (request) => {
-		request.header.set("authorization", `Bearer ${TOKEN}`);
-		return next(request);
-	};
-	const transport = createGrpcTransport({ baseUrl: daemon.grpc!, interceptors: [named] });
+	const transport = transportOf(await daemonForTest());
 	return {
 		ai: createClient(RuntimeAiService, transport),
 		audit: createClient(RuntimeAuditService, transport),
@@ -48,17 +38,12 @@ async function start() {
 	};
 }
 
-const scenario = (text: string) => ({
-	head: { appId: "shop", connectorId: "default" },
-	spec: { case: "textGenerate" as const, value: { messages: [{ role: "user", text }] } },
-});
-
 it("Z28: model calls, jobs, workflows and connectors are recorded under the words of the table, with who did it and why", async () => {
 	const { ai, audit, connectors, workflows } = await start();
 	await connectors.createConnector({ connectorId: "own", providerType: "demo" });
 	await connectors.deleteConnector({ connectorId: "own" });
-	await ai.executeScenario({ scenario: scenario("/demo tokens=2 rate=0") });
-	const { job } = await ai.submitScenarioJob({ scenario: scenario("/demo tokens=900 rate=10") });
+	await ai.executeScenario({ scenario: asking("/demo tokens=2 rate=0") });
+	const { job } = await ai.submitScenarioJob({ scenario: asking("/demo tokens=900 rate=10") });
 	await ai.cancelScenarioJob({ jobId: job!.jobId, reason: "enough" });
 	const config = { code: "throw new Error('no')" };
 	const nodes = [{ nodeId: "a", kind: WorkflowNodeKind.TRANSFORM_SCRIPT, config }];

@@ -6,46 +6,14 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Engine } from "@nexus-stream/protocol/engine";
 import { describe, expect, it, onTestFinished } from "vitest";
-import {
-	type Daemon,
-	type DaemonOptions,
-	dataPaths,
-	readToken,
-	startDaemon,
-} from "../../packages/daemon/src/runtime/runtime.ts";
+import { dataPaths, readToken, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { createVerifier, decodeFrame } from "../../packages/protocol/src/protocol.ts";
 import { rawClient } from "../edge/rig.ts";
+import { call, send, settled, daemonForTest as start } from "./daemon.ts";
 import { freshFolder } from "./folder.ts";
 
-const start = async (options: DaemonOptions): Promise<Daemon> => {
-	const daemon = await startDaemon({ port: 0, engine: "demo", logger: silentLog, ...options });
-	onTestFinished(() => daemon.close());
-	return daemon;
-};
-
 const modeOf = (path: string) => statSync(path).mode & 0o777;
-
-const call = async (daemon: Daemon, path: string, body?: unknown): Promise<Response> =>
-	fetch(daemon.url + path, {
-		method: body === undefined ? "GET" : "POST",
-		headers: { authorization: `Bearer ${readToken(dataPaths(daemon.data))}`, "content-type": "application/json" },
-		body: body === undefined ? undefined : JSON.stringify(body),
-	});
-
-const send = async (daemon: Daemon, text: string): Promise<string> => {
-	const response = await call(daemon, "/v1/sessions/s/messages", { text });
-	expect(response.status).toBe(202);
-	return ((await response.json()) as { run_id: string }).run_id;
-};
-
-const settled = async (daemon: Daemon, runId: string) => {
-	for (;;) {
-		const run = (await (await call(daemon, `/v1/runs/${runId}`)).json()) as { status: string; reason?: string };
-		if (run.status !== "running" && run.status !== "stopping") return run;
-		await new Promise((resolve) => setTimeout(resolve, 10));
-	}
-};
 
 describe("a start", () => {
 	it("takes its configuration as `config`, too; the other options override it", async () => {

@@ -4,50 +4,19 @@ import { mkdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSyn
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Engine } from "@nexus-stream/protocol/engine";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { checkDeeply } from "../../packages/daemon/src/runtime/data/check.ts";
 import {
-	type Daemon,
 	type DaemonOptions,
 	dataPaths,
 	isDataDirLocked,
 	readToken,
-	startDaemon,
 } from "../../packages/daemon/src/runtime/runtime.ts";
-import { silentLog } from "../../packages/protocol/src/log.ts";
 import { until } from "../until.ts";
+import { answered, call, daemonForTest, ownersBearer, send } from "./daemon.ts";
 import { freshFolder } from "./folder.ts";
 
-const start = async (options: DaemonOptions): Promise<Daemon> => {
-	const daemon = await startDaemon({
-		port: 0,
-		engine: "demo",
-		logger: silentLog,
-		token: "t".repeat(32),
-		stopDeadlineMs: 0,
-		...options,
-	});
-	onTestFinished(() => daemon.close());
-	return daemon;
-};
-
-const call = async (daemon: Daemon, path: string, body?: unknown): Promise<Response> =>
-	fetch(daemon.url + path, {
-		method: body === undefined ? "GET" : "POST",
-		headers: { authorization: `Bearer ${"t".repeat(32)}`, "content-type": "application/json" },
-		body: body === undefined ? undefined : JSON.stringify(body),
-	});
-
-async function answered(daemon: Daemon, text: string): Promise<string> {
-	const response = await call(daemon, "/v1/sessions/s/messages", { text });
-	const { run_id } = (await response.json()) as { run_id: string };
-	await until(
-		"the answer is complete",
-		async () =>
-			((await (await call(daemon, `/v1/runs/${run_id}`)).json()) as { status: string }).status === "completed",
-	);
-	return run_id;
-}
+const start = (options: DaemonOptions) => daemonForTest({ stopDeadlineMs: 0, ...options });
 
 /** Says one word and then waits for the signal. */
 const patient: Engine = {
@@ -124,6 +93,7 @@ describe("a data directory that goes away while the daemon runs", () => {
 		const data = join(freshFolder(), "data");
 		const daemon = await start({ data });
 		await answered(daemon, "/demo tokens=2 rate=0");
+		const bearer = ownersBearer(daemon);
 		if (how === "removed") rmSync(data, { recursive: true });
 		else {
 			renameSync(data, `${data}-away`);
@@ -136,7 +106,7 @@ describe("a data directory that goes away while the daemon runs", () => {
 		const { ready: isReady, detail } = (await ready.json()) as { ready: boolean; detail: string };
 		expect([isReady, detail]).toEqual([false, expect.stringMatching(/the database was removed or replaced/)]);
 		expect(detail).not.toContain(data);
-		const refused = await call(daemon, "/v1/sessions/s/messages", { text: "/demo tokens=2" });
+		const refused = await call(daemon, "/v1/sessions/s/messages", { text: "/demo tokens=2" }, bearer);
 		expect(refused.status).toBe(503);
 		const words = await refused.text();
 		expect(JSON.parse(words)).toMatchObject({
@@ -154,8 +124,7 @@ describe("a lock file that is deleted while it is held", () => {
 	it.each(["deleted", "deleted with the marker"])("lets no second daemon in, and is held again (%s)", async (what) => {
 		const data = freshFolder();
 		const first = await start({ data, engine: patient });
-		const response = await call(first, "/v1/sessions/s/messages", { text: "x" });
-		const { run_id: run } = (await response.json()) as { run_id: string };
+		const run = await send(first, "x");
 		const paths = dataPaths(data);
 		rmSync(paths.lock);
 		if (what !== "deleted") rmSync(paths.marker);

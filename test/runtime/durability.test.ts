@@ -1,10 +1,8 @@
 /** The effect of `durability` on the database, which only the connection itself shows. */
 
-import { expect, it, onTestFinished, vi } from "vitest";
-import { startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { expect, it, vi } from "vitest";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
-import { silentLog } from "../../packages/protocol/src/log.ts";
-import { freshFolder } from "./folder.ts";
+import { daemonForTest } from "./daemon.ts";
 
 vi.mock("../../packages/daemon/src/std/sqlite.ts", async (original) => {
 	const actual = await original<typeof import("../../packages/daemon/src/std/sqlite.ts")>();
@@ -14,8 +12,7 @@ vi.mock("../../packages/daemon/src/std/sqlite.ts", async (original) => {
 // https://sqlite.org/pragma.html#pragma_synchronous
 it.each(["process", "power"] as const)("I1: durability %s; no commit syncs on the main thread", async (durability) => {
 	vi.mocked(openSqlite).mockClear();
-	const daemon = await startDaemon({ data: freshFolder(), port: 0, engine: "demo", logger: silentLog, durability });
-	onTestFinished(() => daemon.close());
+	await daemonForTest({ durability });
 	const [opened] = vi.mocked(openSqlite).mock.results;
 	const file = opened!.value as ReturnType<typeof openSqlite>;
 	const pragma = (name: string) => file.db.prepare(`PRAGMA ${name}`).get();

@@ -7,18 +7,11 @@ import { createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Health } from "../../packages/client/src/gen/grpc/health/v1/health_pb.ts";
-import { loadConfig, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { loadConfig } from "../../packages/daemon/src/runtime/runtime.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { CERT, KEY } from "./certificate.ts";
+import { daemonForTest as start } from "./daemon.ts";
 import { freshFolder } from "./folder.ts";
-
-type Options = Parameters<typeof startDaemon>[0];
-
-async function start(options: Options) {
-	const daemon = await startDaemon({ data: freshFolder(), engine: "demo", logger: silentLog, ...options });
-	onTestFinished(() => daemon.close());
-	return daemon;
-}
 
 /** A port that something else listens on, with a free one before it. */
 async function takenPort(): Promise<number> {

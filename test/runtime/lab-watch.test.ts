@@ -1,9 +1,9 @@
 /** The lab's view of a platform: messages with their changes, a native draft, typing until the answer comes, and every call. */
 
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import type { Place } from "../../packages/lab/src/lab-places.ts";
 import { watch } from "../../packages/lab/src/lab-watch.ts";
-import { createTelegramFake } from "../../packages/lab/src/telegram/telegram.ts";
+import { telegramForTest } from "../serving.ts";
 
 interface Told {
 	messages: { id: string; text: string; edits: number; created_at: number; updated_at: number }[];
@@ -14,8 +14,7 @@ interface Told {
 }
 
 async function telegramPlace() {
-	const fake = await createTelegramFake();
-	onTestFinished(() => fake.close());
+	const fake = await telegramForTest();
 	const to = "42";
 	const place: Place = {
 		fake,

@@ -9,6 +9,7 @@ import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { systemClock } from "../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { manualClock } from "../clock.ts";
+import { isAlive } from "../engine/mcp/rig.ts";
 import { linesOf } from "../lines.ts";
 import { beginRun } from "../nex/outbound/rig.ts";
 import { quiet } from "../quiet.ts";
@@ -43,15 +44,6 @@ function labWith(program: string) {
 	});
 	const pids = () => linesOf(join(dir, "pids")).map(Number);
 	return { lab, clock, host, pids, dir };
-}
-
-function isAlive(pid: number): boolean {
-	try {
-		return process.kill(pid, 0);
-	} catch {
-		// No such process.
-		return false;
-	}
 }
 
 it("I7: forgets what adapters noted of earlier fakes, whose ids come again", async () => {

@@ -1,9 +1,7 @@
 /** The library of `/metrics` is loaded by the first scrape. */
 
-import { expect, it, onTestFinished, vi } from "vitest";
-import { dataPaths, readToken, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
-import { silentLog } from "../../packages/protocol/src/log.ts";
-import { freshFolder } from "./folder.ts";
+import { expect, it, vi } from "vitest";
+import { call, daemonForTest } from "./daemon.ts";
 
 const failures = vi.hoisted(() => ({ left: 1 }));
 vi.mock("../../packages/daemon/src/runtime/observe/metrics.ts", async (original) => {
@@ -18,10 +16,8 @@ vi.mock("../../packages/daemon/src/runtime/observe/metrics.ts", async (original)
 });
 
 it("P6.13: a load that failed once does not fail the scrapes after it", async () => {
-	const daemon = await startDaemon({ data: freshFolder(), port: 0, engine: "demo", logger: silentLog });
-	onTestFinished(() => daemon.close());
-	const authorization = `Bearer ${readToken(dataPaths(daemon.data))}`;
-	const scrape = () => fetch(`${daemon.url}/metrics`, { headers: { authorization } });
+	const daemon = await daemonForTest();
+	const scrape = () => call(daemon, "/metrics");
 	expect((await scrape()).status).toBe(500);
 	const second = await scrape();
 	expect([second.status, await second.text()]).toEqual([200, expect.stringContaining("nexus_")]);

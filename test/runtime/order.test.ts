@@ -2,13 +2,13 @@
 
 import { setImmediate } from "node:timers/promises";
 import type { Engine } from "@nexus-stream/protocol/engine";
-import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
+import { beforeEach, expect, it, vi } from "vitest";
 import { inboxWrites } from "../../packages/daemon/src/ledger/inbox/port.ts";
-import { dataPaths, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
-import { silentLog } from "../../packages/protocol/src/log.ts";
+import { dataPaths } from "../../packages/daemon/src/runtime/runtime.ts";
 import { eventOf } from "../ledger/rig.ts";
 import { openPlainStore } from "../store.ts";
 import { until } from "../until.ts";
+import { daemonForTest } from "./daemon.ts";
 import { freshFolder } from "./folder.ts";
 
 const { calls, noting } = vi.hoisted(() => {
@@ -74,12 +74,6 @@ const engine: Engine = {
 	},
 };
 
-async function start(data: string) {
-	const daemon = await startDaemon({ data, port: 0, engine, logger: silentLog });
-	onTestFinished(() => daemon.close());
-	return daemon;
-}
-
 beforeEach(() => void calls.splice(0));
 
 it("I7: plugins load first, and pending deliveries resume before queued messages are answered or new ones come in", async () => {
@@ -87,7 +81,7 @@ it("I7: plugins load first, and pending deliveries resume before queued messages
 	const before = openPlainStore(dataPaths(data).db);
 	await before.bus.write([inboxWrites.accept(eventOf("evt_1", { receivedAt: Date.now() }))]);
 	await before.close();
-	await start(data);
+	await daemonForTest({ data, engine });
 	await until("the message that waited is answered", () => calls.includes("engine.run"));
 	expect(calls.filter((call) => call !== "engine.run")).toEqual([
 		"nex.load",
@@ -104,7 +98,7 @@ it("I7: plugins load first, and pending deliveries resume before queued messages
 });
 
 it("I1: deliveries hand over what they hold before the Bus commits", async () => {
-	const daemon = await start(freshFolder());
+	const daemon = await daemonForTest({ engine });
 	calls.splice(0);
 	daemon.flush();
 	expect(calls).toEqual(["outbound.flush", "bus.flush"]);

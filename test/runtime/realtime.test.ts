@@ -1,33 +1,21 @@
 /** Realtime sessions of a whole daemon, offline: the demonstration answers, speaks and listens. */
 
-import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import {
 	type ReadRealtimeEventsResponse,
 	RealtimeEventType as Type,
 } from "../../packages/client/src/gen/nexus/runtime/v1/realtime_pb.ts";
 import { createRuntime, ReasonCode } from "../../packages/client/src/runtime/runtime-client.ts";
-import { startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
-import { silentLog } from "../../packages/protocol/src/log.ts";
 import { until } from "../until.ts";
+import { daemonForTest } from "./daemon.ts";
 import { freshFolder } from "./folder.ts";
 
 const TOKEN = "a-token-of-a-realtime-session";
 
-async function start(data = join(freshFolder(), "data")) {
-	const daemon = await startDaemon({
-		data,
-		port: 0,
-		token: TOKEN,
-		engine: "demo",
-		stopDeadlineMs: 2000,
-		logger: silentLog,
-	});
+async function start(data = freshFolder()) {
+	const daemon = await daemonForTest({ data, token: TOKEN, stopDeadlineMs: 2000 });
 	const runtime = createRuntime({ url: daemon.url, token: TOKEN });
-	onTestFinished(async () => {
-		runtime.close();
-		await daemon.close();
-	});
+	onTestFinished(() => runtime.close());
 	const { realtime } = runtime;
 	/** Reads everything in the background. */
 	function listenTo(realtimeSessionId: string) {

@@ -1,26 +1,19 @@
 /** Model calls against a whole daemon, offline: the connector `default` is the demonstration. */
 
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import type { StreamScenarioResponse } from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import { ReasonCode } from "../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
-import { type Daemon, type DaemonOptions, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
-import { silentLog } from "../../packages/protocol/src/log.ts";
 import { asking, clientOf, head } from "../ai-client.ts";
 import { errorOf, readStream, statusOf } from "../edge/grpc/kit.ts";
+import { daemonForTest } from "./daemon.ts";
 import { freshFolder } from "./folder.ts";
-
-async function start(data: string, options: DaemonOptions = {}): Promise<Daemon> {
-	const daemon = await startDaemon({ port: 0, engine: "demo", logger: silentLog, data, ...options });
-	onTestFinished(() => daemon.close());
-	return daemon;
-}
 
 const SHORT = "/demo tokens=60 rate=0";
 const textOf = (events: readonly StreamScenarioResponse[]) => events.map(({ textDelta }) => textDelta).join("");
 
 test("R4-59 to R4-63: text and speech stream offline, labelled as a demonstration, and outlive the daemon", async () => {
 	const data = freshFolder();
-	const first = await start(data);
+	const first = await daemonForTest({ data });
 	const client = clientOf(first);
 	const text = await readStream(client.streamScenario({ scenario: asking(SHORT), idempotencyKey: "k" }));
 	expect(text.error).toBeUndefined();
@@ -37,7 +30,7 @@ test("R4-59 to R4-63: text and speech stream offline, labelled as a demonstratio
 	expect(speech.messages.at(-1)).toMatchObject({ done: true, demo: true });
 	await first.close();
 
-	const again = clientOf(await start(data));
+	const again = clientOf(await daemonForTest({ data }));
 	const { runId } = text.messages[0]!;
 	const resumed = await readStream(again.streamScenario({ runId, after: text.messages[0]!.sequence }));
 	expect(textOf([text.messages[0]!, ...resumed.messages])).toBe(textOf(text.messages));
@@ -48,7 +41,7 @@ test("R4-59 to R4-63: text and speech stream offline, labelled as a demonstratio
 });
 
 test("Z6, Y3: a daemon that stops waits for a run, whose reader gets its end, then OK", async () => {
-	const daemon = await start(freshFolder(), { stopDeadlineMs: 600_000 });
+	const daemon = await daemonForTest({ stopDeadlineMs: 600_000 });
 	const client = clientOf(daemon);
 	let stopped: Promise<void> | undefined;
 	const stream = client.streamScenario({ scenario: asking("/demo tokens=40 rate=100") });

@@ -1,8 +1,7 @@
 /** A whole daemon stops while remote procedures stream: each ends as its close mode says (Z6). */
 
 import { createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import {
 	Health,
 	HealthCheckResponse_ServingStatus as Status,
@@ -11,48 +10,20 @@ import { RuntimeAgentService } from "../../packages/client/src/gen/nexus/runtime
 import { RuntimeAiService } from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import { RuntimeAuditService } from "../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
 import { ReasonCode } from "../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
-import { startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
-import { silentLog } from "../../packages/protocol/src/log.ts";
+import { asking, transportOf } from "../ai-client.ts";
 import { readStream, statusOf } from "../edge/grpc/kit.ts";
-import { TOKEN } from "../edge/rig.ts";
 import { until } from "../until.ts";
-import { freshFolder } from "./folder.ts";
+import { daemonForTest } from "./daemon.ts";
 
 const STOPPED = { code: "Canceled", reason: "REASON_CODE_STOPPING" };
 
 it("P8.6: readers of runs see the true end with OK, subscriptions are CANCELLED, and health says so first", async () => {
-	const daemon = await startDaemon({
-		data: freshFolder(),
-		port: 0,
-		token: TOKEN,
-		engine: "demo",
-		logger: silentLog,
-		stopDeadlineMs: 4000,
-		broker: { abortGraceMs: 1000 },
-	});
-	onTestFinished(() => daemon.close());
-	const transport = createGrpcTransport({
-		baseUrl: daemon.grpc!,
-		interceptors: [
-			(next) => (request) => {
-				request.header.set("authorization", `Bearer ${TOKEN}`);
-				return next(request);
-			},
-		],
-	});
+	const daemon = await daemonForTest({ stopDeadlineMs: 4000, broker: { abortGraceMs: 1000 } });
+	const transport = transportOf(daemon);
 	const [ai, audit] = [createClient(RuntimeAiService, transport), createClient(RuntimeAuditService, transport)];
 	const begun = new Set<string>();
 	const begin = (name: string) => () => void begun.add(name);
-	const say = (text: string) =>
-		readStream(
-			ai.streamScenario({
-				scenario: {
-					head: { appId: "shop", connectorId: "default" },
-					spec: { case: "textGenerate", value: { messages: [{ role: "user", text }] } },
-				},
-			}),
-			begin(text),
-		);
+	const say = (text: string) => readStream(ai.streamScenario({ scenario: asking(text) }), begin(text));
 	const short = say("/demo tokens=20 rate=20");
 	const long = say("/demo tokens=5000 rate=20");
 	const watched = readStream(createClient(Health, transport).watch({}), begin("watch"));

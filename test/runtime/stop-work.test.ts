@@ -1,15 +1,14 @@
 /** A whole daemon stops while a job and a node of a workflow run: their runs, the job and the node all say STOPPING. */
 
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { ScenarioJobState as State } from "../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import { ReasonCode } from "../../packages/client/src/gen/nexus/runtime/v1/common_pb.ts";
-import { type Daemon, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
-import { silentLog } from "../../packages/protocol/src/log.ts";
+import type { Daemon } from "../../packages/daemon/src/runtime/runtime.ts";
 import { asking, clientOf } from "../ai-client.ts";
 import { readStream } from "../edge/grpc/kit.ts";
-import { TOKEN } from "../edge/rig.ts";
 import { submissionOf } from "../submission.ts";
 import { until } from "../until.ts";
+import { callJson, daemonForTest } from "./daemon.ts";
 import { freshFolder } from "./folder.ts";
 
 interface Node {
@@ -19,28 +18,7 @@ interface Node {
 
 const LONG = "/demo tokens=100000 rate=20";
 
-async function start(data: string): Promise<Daemon> {
-	const daemon = await startDaemon({
-		data,
-		port: 0,
-		token: TOKEN,
-		engine: "demo",
-		logger: silentLog,
-		stopDeadlineMs: 2000,
-		broker: { abortGraceMs: 1000 },
-	});
-	onTestFinished(() => daemon.close());
-	return daemon;
-}
-
-async function call<T>(daemon: Daemon, path: string, body?: object): Promise<T> {
-	const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
-	const answer = await fetch(`${daemon.url}${path}`, {
-		headers,
-		...(body && { method: "POST", body: JSON.stringify(body) }),
-	});
-	return (await answer.json()) as T;
-}
+const start = (data: string) => daemonForTest({ data, stopDeadlineMs: 2000, broker: { abortGraceMs: 1000 } });
 
 test("P5.8: one stop has one reason, in the logs of runs, in jobs and in nodes of workflows; no crash is made of it", async () => {
 	const data = freshFolder();
@@ -51,7 +29,7 @@ test("P5.8: one stop has one reason, in the logs of runs, in jobs and in nodes o
 	const [once, again] = [await submit(1), await submit(2)];
 	const node = { id: "say", kind: "AI_GENERATE" as const, config: { prompt: LONG } };
 	const submission = submissionOf({ name: "w", nodes: [node] });
-	const workflow = await call<{ workflow_id: string }>(first, "/v1/workflows", submission);
+	const workflow = await callJson<{ workflow_id: string }>(first, "/v1/workflows", submission);
 	const runs = new Map<string, string>();
 	for (const jobId of [once, again])
 		await until("its run is known", async () => {
@@ -60,7 +38,7 @@ test("P5.8: one stop has one reason, in the logs of runs, in jobs and in nodes o
 			return job!.text !== "";
 		});
 	const shown = (daemon: Daemon) =>
-		call<{ workflow: { nodes: Node[] } }>(daemon, `/v1/workflows/${workflow.workflow_id}`).then(
+		callJson<{ workflow: { nodes: Node[] } }>(daemon, `/v1/workflows/${workflow.workflow_id}`).then(
 			(it) => it.workflow.nodes[0]!,
 		);
 	await until("the node runs", async () => (await shown(first)).run_id !== "");

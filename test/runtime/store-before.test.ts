@@ -7,14 +7,14 @@ import type { Engine } from "@nexus-stream/protocol/engine";
 import { expect, it, onTestFinished } from "vitest";
 import type { Bus } from "../../packages/daemon/src/bus/bus.ts";
 import { openStore } from "../../packages/daemon/src/runtime/data/store.ts";
-import { dataPaths, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { dataPaths } from "../../packages/daemon/src/runtime/runtime.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { createVerifier, decodeFrame } from "../../packages/protocol/src/protocol.ts";
 import { until } from "../until.ts";
+import { callJson, daemonForTest } from "./daemon.ts";
 import { freshFolder } from "./folder.ts";
 
 const BEFORE = readFileSync(join(import.meta.dirname, "../fixtures/store-before.sql"), "utf8");
-const TOKEN = "a-token-of-the-tests-0123456789";
 
 const DONE = "run_01M7M1BK645X1EG4CEG231E50C";
 const DELIVERED = "run_01M7M1BNRKAKYYYR3NNZSWZJ32";
@@ -117,12 +117,8 @@ it("I3, I7, I10: the daemon ends the run that was cut, delivers what there is of
 	};
 	const retention = { ageDaysMax: 100_000 };
 	const work = { engine, retention, channels: { terminal } };
-	const daemon = await startDaemon({ ...work, data: leftBehind(), port: 0, token: TOKEN, logger: silentLog });
-	onTestFinished(() => daemon.close());
-	const get = async <T>(path: string): Promise<T> => {
-		const response = await fetch(daemon.url + path, { headers: { authorization: `Bearer ${TOKEN}` } });
-		return (await response.json()) as T;
-	};
+	const daemon = await daemonForTest({ ...work, data: leftBehind() });
+	const get = <T>(path: string) => callJson<T>(daemon, path);
 	type Run = { status: string; reason: string; messages: { text: string }[] };
 	expect(await get<Run>(`/v1/runs/${LIVE}`)).toMatchObject({
 		status: "failed",

@@ -7,11 +7,10 @@ import type { Delivery } from "../../packages/daemon/src/ledger/deliveries/port.
 import type { Turn } from "../../packages/daemon/src/ledger/turns/port.ts";
 import { RunCounts } from "../../packages/daemon/src/runtime/observe/run-counts.ts";
 import { openTracing, tracingConfig } from "../../packages/daemon/src/runtime/observe/tracing.ts";
-import { type Daemon, dataPaths, readToken, startDaemon } from "../../packages/daemon/src/runtime/runtime.ts";
+import { dataPaths, readToken } from "../../packages/daemon/src/runtime/runtime.ts";
 import { createOtlpFake, type OtlpFake } from "../../packages/lab/src/otlp.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
-import { until } from "../until.ts";
-import { freshFolder } from "./folder.ts";
+import { answered, call, daemonForTest } from "./daemon.ts";
 
 const asking = { id: "K7Q2", kind: "approval", expiresAt: 1 } as const;
 
@@ -35,25 +34,8 @@ async function place(otel: object, env: Record<string, string> = {}) {
 	onTestFinished(() => fake.close());
 	for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value.replace("$URL", fake.url));
 	const settings = Object.keys(otel).length === 0 ? {} : { otel: { endpoint: fake.url, ...otel } };
-	const daemon = await startDaemon({ data: freshFolder(), port: 0, engine: acting, logger: silentLog, ...settings });
-	onTestFinished(() => daemon.close());
+	const daemon = await daemonForTest({ engine: acting, ...settings });
 	return { fake, daemon };
-}
-
-const authorization = (daemon: Daemon) => `Bearer ${readToken(dataPaths(daemon.data))}`;
-
-async function ask(daemon: Daemon, text: string, headers: Record<string, string> = {}): Promise<string> {
-	const response = await fetch(`${daemon.url}/v1/sessions/s/messages`, {
-		method: "POST",
-		headers: { "content-type": "application/json", authorization: authorization(daemon), ...headers },
-		body: JSON.stringify({ text }),
-	});
-	const { run_id } = (await response.json()) as { run_id: string };
-	await until("the run has ended", async () => {
-		const run = await fetch(`${daemon.url}/v1/runs/${run_id}`, { headers: { authorization: authorization(daemon) } });
-		return ((await run.json()) as { status: string }).status === "completed";
-	});
-	return run_id;
 }
 
 const named = ({ spans }: OtlpFake, name: string) => spans.filter((span) => span.name === name);
@@ -64,13 +46,15 @@ describe("OpenTelemetry", () => {
 	it("a run, its model calls and its tools are spans of the run's trace, without prompts and arguments", async () => {
 		const { fake, daemon } = await place({});
 		expect(fake.spans).toEqual([]);
-		await ask(daemon, "no endpoint");
+		await answered(daemon, "no endpoint");
 		await daemon.close();
 		expect(fake.bodies).toEqual([]);
 
 		const traced = await place({ flushMs: 5000 });
 		const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
-		const runId = await ask(traced.daemon, "my secret prompt", { traceparent: `00-${traceId}-00f067aa0ba902b7-01` });
+		const runId = await answered(traced.daemon, "my secret prompt", {
+			traceparent: `00-${traceId}-00f067aa0ba902b7-01`,
+		});
 		await traced.daemon.close();
 		const [run] = named(traced.fake, "run");
 		expect(run).toMatchObject({
@@ -97,7 +81,7 @@ describe("OpenTelemetry", () => {
 
 	it("prompts, arguments and results are in it when they are asked for; the endpoint may come from the environment", async () => {
 		const { fake, daemon } = await place({}, { OTEL_EXPORTER_OTLP_ENDPOINT: "$URL/" });
-		await ask(daemon, "hello");
+		await answered(daemon, "hello");
 		await daemon.close();
 		expect(named(fake, "run")).toHaveLength(1);
 		expect(tracingConfig({ arguments: true }, {})).toBeUndefined();
@@ -107,7 +91,7 @@ describe("OpenTelemetry", () => {
 
 		vi.unstubAllEnvs();
 		const asked = await place({ arguments: true });
-		await ask(asked.daemon, "my prompt");
+		await answered(asked.daemon, "my prompt");
 		await asked.daemon.close();
 		const sent = asked.fake.bodies.join();
 		for (const words of ["my prompt", "secret words", "private result"]) expect(sent).toContain(words);
@@ -116,7 +100,7 @@ describe("OpenTelemetry", () => {
 	it("a receiver that does not answer holds up neither a run nor the end for long", async () => {
 		const { fake, daemon } = await place({ flushMs: 50 });
 		fake.isSilent = true;
-		await ask(daemon, "hello");
+		await answered(daemon, "hello");
 		await daemon.close();
 		expect(fake.spans).toEqual([]);
 		expect(daemon.state).toBe("STOPPED");
@@ -190,9 +174,8 @@ describe("OpenTelemetry", () => {
 describe("A23: metrics of runs", () => {
 	it("tools and approvals are counted", async () => {
 		const { daemon } = await place({});
-		await ask(daemon, "hello");
-		const scrape = await fetch(`${daemon.url}/metrics`, { headers: { authorization: authorization(daemon) } });
-		const lines = (await scrape.text()).split("\n");
+		await answered(daemon, "hello");
+		const lines = (await (await call(daemon, "/metrics")).text()).split("\n");
 		for (const line of [
 			'nexus_tools_total{tool="bash",outcome="completed"} 1',
 			'nexus_tools_total{tool="read",outcome="failed"} 1',

@@ -3,7 +3,6 @@ import { describe, expect, it } from "vitest";
 import {
 	EMPTY_QUEUE,
 	NOT_READY,
-	positionsOf,
 	type QueueEntry,
 	type QueueState,
 	refusalOf,
@@ -112,25 +111,5 @@ describe("the fair queue", () => {
 			}),
 			{ numRuns: atEffort(200) },
 		);
-	});
-
-	it("applications take turns: a flood of one does not keep another waiting, and positions say so", () => {
-		let state = EMPTY_QUEUE;
-		const limits = { runningMax: 1, runningPerAppMax: 1 };
-		const wait = (id: string, appId: string) => {
-			({ state } = stepQueue(state, { type: "wait", id, appId, readyAt: 0 }, 0, limits));
-		};
-		for (const n of [0, 1, 2, 3]) wait(`flood${n}`, "flood");
-		for (const n of [0, 1]) wait(`small${n}`, "small");
-		const expected = ["small0", "flood1", "small1", "flood2", "flood3"];
-		const positions = positionsOf(state);
-		expect(expected.map((id) => positions.get(id))).toEqual([0, 1, 2, 3, 4]);
-		const order: string[] = [];
-		while (state.running.size > 0) {
-			const result = stepQueue(state, { type: "leave", id: [...state.running.keys()][0]! }, 0, limits);
-			({ state } = result);
-			order.push(...result.starts);
-		}
-		expect(order).toEqual(expected);
 	});
 });

@@ -1,7 +1,7 @@
 /** RuntimeAgentService over gRPC: messages, aborts, and the events of all sessions' runs. */
 
 import { Code } from "@connectrpc/connect";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import {
 	AgentEventType,
 	RuntimeAgentService,
@@ -11,21 +11,12 @@ import { ReasonCode } from "../../../packages/client/src/gen/nexus/runtime/v1/co
 import { manualClock } from "../../clock.ts";
 import { until } from "../../until.ts";
 import { auditOptions } from "../audit-kit.ts";
-import { errorOf, kitForTest, readStream, statusOf } from "./kit.ts";
+import { errorOf, following, kitForTest, readStream, statusOf } from "./kit.ts";
 
 async function started() {
 	const agents = { lead: { model: "m1" }, helper: {} };
 	const kit = await kitForTest({ ...auditOptions(), agents });
 	return { kit, client: kit.client(RuntimeAgentService) };
-}
-
-/** Follows until it is stopped. */
-function follow(stream: (signal: AbortSignal) => AsyncIterable<SubscribeAgentEventsResponse>) {
-	const abort = new AbortController();
-	const seen: SubscribeAgentEventsResponse[] = [];
-	const ended = readStream(stream(abort.signal), (event) => seen.push(event));
-	onTestFinished(() => abort.abort());
-	return { seen, ended, stop: () => abort.abort() };
 }
 
 const typesOf = (events: readonly SubscribeAgentEventsResponse[]) => events.map(({ eventType }) => eventType);
@@ -34,7 +25,7 @@ const { STARTED, MESSAGE, TOOL, SETTLED } = AgentEventType;
 describe("RuntimeAgentService", () => {
 	it("sends a message, follows its run, and aborts it", async () => {
 		const { kit, client } = await started();
-		const all = follow((signal) => client.subscribeAgentEvents({ after: 0n }, { signal }));
+		const all = following((signal) => client.subscribeAgentEvents({ after: 0n }, { signal }));
 		const { runId, disposition, eventId } = await client.sendMessage({ session: "main", text: "hi" });
 		expect(disposition).toBe("started");
 		const tool = { type: "tool", callId: "c1", name: "look" } as const;
@@ -62,8 +53,8 @@ describe("RuntimeAgentService", () => {
 		const clock = manualClock(Date.now());
 		const kit = await kitForTest({ ...auditOptions(), clock, limits: { heartbeatMs: 1e9 } });
 		const client = kit.client(RuntimeAgentService);
-		const quiet = follow((signal) => client.subscribeAgentEvents({ after: 0n, session: "quiet" }, { signal }));
-		const all = follow((signal) => client.subscribeAgentEvents({ after: 0n }, { signal }));
+		const quiet = following((signal) => client.subscribeAgentEvents({ after: 0n, session: "quiet" }, { signal }));
+		const all = following((signal) => client.subscribeAgentEvents({ after: 0n }, { signal }));
 		await client.sendMessage({ session: "busy", text: "hi" });
 		await until("the events of the other session", () => all.seen.length === 2);
 		await until("the place", () => {
@@ -86,10 +77,10 @@ describe("RuntimeAgentService", () => {
 		const first = await client.sendMessage({ session: "one", text: "hi" });
 		kit.rig.puppet(first.runId).finish();
 		await kit.rig.settled(first.runId);
-		const resumed = follow((signal) => client.subscribeAgentEvents({ after: 2n }, { signal }));
-		const other = follow((signal) => client.subscribeAgentEvents({ after: 0n, session: "two" }, { signal }));
-		const lead = follow((signal) => client.subscribeAgentEvents({ after: 0n, agent: "lead" }, { signal }));
-		const now = follow((signal) => client.subscribeAgentEvents({}, { signal }));
+		const resumed = following((signal) => client.subscribeAgentEvents({ after: 2n }, { signal }));
+		const other = following((signal) => client.subscribeAgentEvents({ after: 0n, session: "two" }, { signal }));
+		const lead = following((signal) => client.subscribeAgentEvents({ after: 0n, agent: "lead" }, { signal }));
+		const now = following((signal) => client.subscribeAgentEvents({}, { signal }));
 		await until("what was before", () => resumed.seen.length === 1);
 		const second = await client.sendMessage({ session: "two", text: "hi" });
 		const by = { type: "tool", callId: "c1", name: "look", agent: "lead" } as const;

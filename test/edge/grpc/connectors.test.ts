@@ -7,7 +7,7 @@ import { RuntimeConnectorService } from "../../../packages/client/src/gen/nexus/
 import { fakeProvider, refuse } from "../../services/connectors/fake-provider.ts";
 import { rig as connectorRig, KEY, OWNER } from "../../services/connectors/rig.ts";
 import { until } from "../../until.ts";
-import { errorOf, kitForTest, readStream, statusOf } from "./kit.ts";
+import { errorOf, following, kitForTest, statusOf } from "./kit.ts";
 
 async function kit() {
 	const { connectors } = connectorRig();
@@ -83,12 +83,9 @@ test("Z2: provider health begins with the current states, then tells every chang
 	const fake = await fakeProvider();
 	await connectors.create({ id: "c", providerType: "openai-compatible", endpoint: `${fake.url}/v1` }, OWNER);
 	const calls = grpc.client(RuntimeAuditService);
-	const stop = new AbortController();
-	const seen: [name: string, state: ProviderState][] = [];
-	const reading = readStream(calls.subscribeAIProviderHealthEvents({}, { signal: stop.signal }), ({ provider }) =>
-		seen.push([provider!.providerName, provider!.state]),
-	);
-	const has = (name: string, state: ProviderState) => seen.some((one) => one[0] === name && one[1] === state);
+	const { seen, ended, stop } = following((signal) => calls.subscribeAIProviderHealthEvents({}, { signal }));
+	const has = (name: string, state: ProviderState) =>
+		seen.some(({ provider }) => provider?.providerName === name && provider.state === state);
 	await until("both are well", () => has("default", ProviderState.HEALTHY) && has("c", ProviderState.HEALTHY));
 	const { providers } = await calls.listAIProviderHealth({});
 	expect(providers.map(({ providerName, state }) => [providerName, state])).toEqual([
@@ -97,6 +94,6 @@ test("Z2: provider health begins with the current states, then tells every chang
 	]);
 	await connectors.remove("c", OWNER);
 	await until("it is reported as removed", () => has("c", ProviderState.REMOVED));
-	stop.abort();
-	expect((await reading).error?.code).toBe(Code.Canceled);
+	stop();
+	expect((await ended).error?.code).toBe(Code.Canceled);
 });

@@ -2,12 +2,11 @@
 
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { Health } from "../../../packages/client/src/gen/grpc/health/v1/health_pb.ts";
-import { startDaemon } from "../../../packages/daemon/src/runtime/runtime.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { atEffort } from "../../effort.ts";
-import { freshFolder } from "../../runtime/folder.ts";
+import { daemonForTest } from "../../runtime/daemon.ts";
 import { seed } from "../../seed.ts";
 import { BEARER, TOKEN, waitFor } from "../rig.ts";
 import { fuzzCalls } from "./fuzz.ts";
@@ -15,8 +14,7 @@ import { fuzzCalls } from "./fuzz.ts";
 it("P8.2: garbage messages, envelopes and metadata are answered with a status, every one", async () => {
 	const failures: unknown[] = [];
 	const logger = { ...silentLog, error: (facts: object) => void failures.push(facts) };
-	const daemon = await startDaemon({ data: freshFolder(), port: 0, token: TOKEN, engine: "demo", logger });
-	onTestFinished(() => daemon.close());
+	const daemon = await daemonForTest({ token: TOKEN, logger });
 	const url = daemon.grpc!;
 	const count = atEffort(3000, 300);
 	const { statuses } = await fuzzCalls({ url, token: TOKEN, count, seed });

@@ -6,6 +6,7 @@ import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } f
 import { onTestFinished } from "vitest";
 import type { GrpcTls } from "../../../packages/daemon/src/edge/edge.ts";
 import type { Services } from "../../../packages/daemon/src/runtime/wiring/port.ts";
+import type { DaemonState } from "../../../packages/protocol/src/gen/api.ts";
 import { createRig, type Rig, type RigOptions, TOKEN } from "../rig.ts";
 
 export const PROTOCOLS = ["grpc", "grpc-web", "connect"] as const;
@@ -82,7 +83,7 @@ export interface Ended<Message> {
 /** Reads a stream to its end, whatever it is. */
 export async function readStream<Message>(
 	stream: AsyncIterable<Message>,
-	seen?: (message: Message) => void,
+	seen?: (message: Message) => unknown,
 ): Promise<Ended<Message>> {
 	const messages: Message[] = [];
 	try {
@@ -94,6 +95,35 @@ export async function readStream<Message>(
 	} catch (cause) {
 		return { messages, error: ConnectError.from(cause) };
 	}
+}
+
+/** Reads a stream in the background, at most until its test ends. */
+export function following<Message>(open: (signal: AbortSignal) => AsyncIterable<Message>) {
+	const abort = new AbortController();
+	const seen: Message[] = [];
+	const ended = readStream(open(abort.signal), (message) => seen.push(message));
+	onTestFinished(() => abort.abort());
+	return { seen, ended, stop: () => abort.abort() };
+}
+
+/** A daemon's health that the test sets. */
+export function healthFeed() {
+	const listeners = new Set<(state: DaemonState) => void>();
+	let state: DaemonState = "READY";
+	return {
+		listeners,
+		set(next: DaemonState) {
+			state = next;
+			for (const listener of listeners) listener(next);
+		},
+		health: {
+			state: () => state,
+			subscribe(listener: (state: DaemonState) => void) {
+				listeners.add(listener);
+				return () => listeners.delete(listener);
+			},
+		},
+	};
 }
 
 /** The error that a call is refused with. */

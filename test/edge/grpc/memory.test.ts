@@ -1,12 +1,12 @@
 /** RuntimeMemoryService over gRPC. */
 
 import { Code } from "@connectrpc/connect";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { MemoryEventType, RuntimeMemoryService } from "../../../packages/client/src/gen/nexus/runtime/v1/memory_pb.ts";
 import type { MemoryConfig } from "../../../packages/daemon/src/services/memory/memory.ts";
 import { until } from "../../until.ts";
 import { auditOptions } from "../audit-kit.ts";
-import { errorOf, kitForTest, readStream, statusOf } from "./kit.ts";
+import { errorOf, following, kitForTest, statusOf } from "./kit.ts";
 
 async function started(enabled = true, config: MemoryConfig = {}) {
 	const kit = await kitForTest({ ...auditOptions(), memory: { ...config, enabled } });
@@ -15,11 +15,8 @@ async function started(enabled = true, config: MemoryConfig = {}) {
 
 it("notes, recalls and forgets, and tells of it bank by bank", async () => {
 	const client = await started();
-	const seen: object[] = [];
-	const abort = new AbortController();
-	onTestFinished(() => abort.abort());
 	const only = { banks: ["agent:main"], after: 0n };
-	void readStream(client.subscribeMemoryEvents(only, { signal: abort.signal }), (event) => seen.push(event));
+	const { seen } = following((signal) => client.subscribeMemoryEvents(only, { signal }));
 	const { item } = await client.retain({ bank: "agent:main", text: "likes green tea" });
 	await client.retain({ bank: "agent:other", text: "likes coffee" });
 	const { items } = await client.recall({ query: "tea", banks: ["agent:main"] });

@@ -1,37 +1,24 @@
 /** A call whose request does not arrive, or whose client takes no byte of the answer, loses its place (P6.15, P8.5). */
 
 import { constants } from "node:http2";
-import { create, toBinary } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
-import { StreamScenarioRequestSchema } from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import { RuntimeMemoryService } from "../../../packages/client/src/gen/nexus/runtime/v1/memory_pb.ts";
 import { type ManualClock, manualClock } from "../../clock.ts";
-import { BEARER, TOKEN, waitFor } from "../rig.ts";
+import { TOKEN, waitFor } from "../rig.ts";
 import { strings, textLog, textRecord } from "./fake-methods.ts";
 import { errorOf, type GrpcKit, kitForTest, PROTOCOLS, statusOf } from "./kit.ts";
-import { END_STREAM, FRAME, framed, type RawHttp2, rawHttp2 } from "./raw.ts";
+import { callHeaders, END_STREAM, FRAME, framed, type RawHttp2, rawHttp2, readingRun, STREAM_SCENARIO } from "./raw.ts";
 
 vi.mock("../../../packages/daemon/src/services/scenarios/rpc.ts", () => import("./fake-methods.ts"));
 vi.mock("../../../packages/daemon/src/services/audit/rpc.ts", () => import("./fake-methods.ts"));
 vi.mock("../../../packages/daemon/src/services/memory/rpc.ts", () => import("./fake-methods.ts"));
 
 const SERVICES = "/nexus.runtime.v1";
-const STREAM = `${SERVICES}.RuntimeAiService/StreamScenario`;
 const EXPORT = `${SERVICES}.RuntimeAuditService/ExportAuditEvents`;
 const RECALL = `${SERVICES}.RuntimeMemoryService/Recall`;
 const WATCH = "/grpc.health.v1.Health/Watch";
 const EMPTY = framed(new Uint8Array());
-
-const headersOf = (path: string, host: string) => ({
-	":method": "POST",
-	":scheme": "http",
-	":path": path,
-	":authority": host,
-	"content-type": "application/grpc",
-	te: "trailers",
-	...BEARER,
-});
 
 let clock: ManualClock;
 beforeEach(() => {
@@ -49,7 +36,7 @@ async function start(windowBytes: number): Promise<{ kit: GrpcKit; raw: RawHttp2
 }
 
 const call = (raw: RawHttp2, kit: GrpcKit, stream: number, path: string, body = EMPTY, end = true) =>
-	raw.request(stream, headersOf(path, kit.grpcTarget), body, end);
+	raw.request(stream, callHeaders(path, kit.grpcTarget), body, end);
 
 /** The code of the reset that a stream got. */
 const resetOf = (raw: RawHttp2, stream: number): number | undefined =>
@@ -90,8 +77,8 @@ it("P8.5: a slow reader that does read is not cut, however small its steps; once
 	const log = await textLog(kit.rig.bus, "s1");
 	for (let n = 0; n < 40; n++) log.append(textRecord("x".repeat(16_000)));
 	await log.flushed();
-	const body = framed(toBinary(StreamScenarioRequestSchema, create(StreamScenarioRequestSchema, { runId: "s1" })));
-	call(raw, kit, 1, STREAM, body);
+	const body = readingRun("s1");
+	call(raw, kit, 1, STREAM_SCENARIO, body);
 	const taken = () =>
 		raw
 			.of(1)
@@ -113,9 +100,9 @@ it("P8.5: a slow reader that does read is not cut, however small its steps; once
 it("P8.5: one stream that is not read is cut, though another one of its connection moves", async () => {
 	const { kit, raw } = await start(0);
 	const log = await textLog(kit.rig.bus, "s1", "first");
-	const body = framed(toBinary(StreamScenarioRequestSchema, create(StreamScenarioRequestSchema, { runId: "s1" })));
-	call(raw, kit, 1, STREAM, body);
-	call(raw, kit, 3, STREAM, body);
+	const body = readingRun("s1");
+	call(raw, kit, 1, STREAM_SCENARIO, body);
+	call(raw, kit, 3, STREAM_SCENARIO, body);
 	raw.grant(3, 60_000);
 	const read = () => raw.of(3).filter(({ type }) => type === FRAME.data).length;
 	for (let sweeps = 0; sweeps < 6; sweeps++) {
@@ -129,7 +116,7 @@ it("P8.5: one stream that is not read is cut, though another one of its connecti
 	expect(resetOf(raw, 3)).toBeUndefined();
 });
 
-it.each([RECALL, STREAM, `${SERVICES}.RuntimeAiService/Nothing`])(
+it.each([RECALL, STREAM_SCENARIO, `${SERVICES}.RuntimeAiService/Nothing`])(
 	"P6.15: a request to %s that is not whole in time is DEADLINE_EXCEEDED, and its place is free",
 	async (path) => {
 		const { kit, raw } = await start(65_535);

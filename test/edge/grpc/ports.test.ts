@@ -7,32 +7,12 @@ import {
 	Health,
 	HealthCheckResponse_ServingStatus as Status,
 } from "../../../packages/client/src/gen/grpc/health/v1/health_pb.ts";
-import type { DaemonState } from "../../../packages/protocol/src/gen/api.ts";
 import { manualClock } from "../../clock.ts";
 import { waitFor } from "../rig.ts";
-import { errorOf, kitForTest, PROTOCOLS, statusOf } from "./kit.ts";
-
-function feed() {
-	const listeners = new Set<(state: DaemonState) => void>();
-	let state: DaemonState = "READY";
-	return {
-		listeners,
-		set(next: DaemonState) {
-			state = next;
-			for (const listener of listeners) listener(next);
-		},
-		health: {
-			state: () => state,
-			subscribe(listener: (state: DaemonState) => void) {
-				listeners.add(listener);
-				return () => listeners.delete(listener);
-			},
-		},
-	};
-}
+import { errorOf, healthFeed, kitForTest, PROTOCOLS, statusOf } from "./kit.ts";
 
 it.each(PROTOCOLS)("P8.1, Z11: %s carries a unary call and a stream", async (protocol) => {
-	const { set, listeners, health } = feed();
+	const { set, listeners, health } = healthFeed();
 	const kit = await kitForTest({ deps: { health } });
 	const client = kit.client(Health, protocol, "");
 	expect((await client.check({ service: "" })).status).toBe(Status.SERVING);

@@ -17,7 +17,7 @@ import type { DaemonState } from "../../../packages/protocol/src/gen/api.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
 import { waitFor } from "../rig.ts";
-import { errorOf, kitForTest, readStream, statusOf } from "./kit.ts";
+import { errorOf, following, kitForTest, readStream, statusOf } from "./kit.ts";
 
 const feedOf = (state: () => DaemonState, clock: Clock) =>
 	stateFeed(
@@ -41,11 +41,7 @@ it("P8.4, Z12, Y10: a watcher gets the current status first, then changes, and D
 	let state: DaemonState = "READY";
 	const { client, clock } = await start(() => state);
 	const probe = client(Health, "grpc", "");
-	const seen: Status[] = [];
-	const abort = new AbortController();
-	const watching = readStream(probe.watch({ service: "" }, { signal: abort.signal }), ({ status }) =>
-		seen.push(status),
-	);
+	const { seen } = following((signal) => probe.watch({ service: "" }, { signal }));
 	await waitFor(() => seen.length === 1);
 	// No event reports the change: the daemon polls once a second while a client watches.
 	state = "DEGRADED";
@@ -56,24 +52,18 @@ it("P8.4, Z12, Y10: a watcher gets the current status first, then changes, and D
 	state = "READY";
 	clock.advance(1000);
 	await waitFor(() => seen.length === 3);
-	expect(seen).toEqual([Status.SERVING, Status.NOT_SERVING, Status.SERVING]);
-	abort.abort();
-	await watching;
+	expect(seen.map(({ status }) => status)).toEqual([Status.SERVING, Status.NOT_SERVING, Status.SERVING]);
 });
 
 it("P8.4, Z12: an unknown service is NOT_FOUND to a check; a watch says so and stays open", async () => {
 	const { client, rig } = await start();
 	const probe = client(Health, "grpc", "");
 	expect(statusOf(await errorOf(probe.check({ service: "x.Y" })))?.code).toBe("NotFound");
-	const abort = new AbortController();
-	const seen: Status[] = [];
-	const watching = readStream(probe.watch({ service: "x.Y" }, { signal: abort.signal }), ({ status }) =>
-		seen.push(status),
-	);
+	const { seen, ended, stop } = following((signal) => probe.watch({ service: "x.Y" }, { signal }));
 	await waitFor(() => seen.length === 1);
-	expect([seen, rig.edge.stats().grpcStreams]).toEqual([[Status.SERVICE_UNKNOWN], 1]);
-	abort.abort();
-	expect((await watching).error?.code).toBe(1);
+	expect([seen[0]!.status, rig.edge.stats().grpcStreams]).toEqual([Status.SERVICE_UNKNOWN, 1]);
+	stop();
+	expect((await ended).error?.code).toBe(1);
 	for (const { typeName } of SERVICES) expect((await probe.check({ service: typeName })).status).toBe(Status.SERVING);
 	expect(Object.keys((await probe.list({})).statuses).toSorted()).toEqual(
 		["", ...SERVICES.map(({ typeName }) => typeName)].toSorted(),

@@ -1,6 +1,9 @@
 /** HTTP/2 by hand, for clients that no library would be: windows that stay closed, requests that do not end, and the flags of frames. */
 
 import { connect, type Socket } from "node:net";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { StreamScenarioRequestSchema } from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { BEARER } from "../rig.ts";
 
 export const FRAME = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, windowUpdate: 8 } as const;
 export const END_STREAM = 1;
@@ -81,6 +84,23 @@ function literal([name, value]: readonly [string, string]): Buffer {
 
 const lengthOf = (value: string): Buffer =>
 	value.length < 127 ? Buffer.from([value.length]) : Buffer.from([127, value.length - 127]);
+
+/** The headers of a call with the owner's token. */
+export const callHeaders = (path: string, target: string) => ({
+	":method": "POST",
+	":scheme": "http",
+	":path": path,
+	":authority": target,
+	"content-type": "application/grpc",
+	te: "trailers",
+	...BEARER,
+});
+
+export const STREAM_SCENARIO = "/nexus.runtime.v1.RuntimeAiService/StreamScenario";
+
+/** The body of a call that reads this run. */
+export const readingRun = (runId: string): Buffer =>
+	framed(toBinary(StreamScenarioRequestSchema, create(StreamScenarioRequestSchema, { runId })));
 
 /** A message as gRPC frames it. */
 export function framed(message: Uint8Array): Buffer {

@@ -14,6 +14,7 @@ import * as memory from "../../../packages/client/src/gen/nexus/runtime/v1/memor
 import * as realtime from "../../../packages/client/src/gen/nexus/runtime/v1/realtime_pb.ts";
 import * as workflow from "../../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
 import { reachesProcedure } from "../../../packages/daemon/src/edge/rpc/admit.ts";
+import { OWNER } from "../../services/parts.ts";
 import { type GrpcKit, PROTOCOLS, startGrpcKit, statusOf } from "./kit.ts";
 
 const isService = (value: unknown): value is DescService => (value as Partial<DescService>).kind === "service";
@@ -47,7 +48,7 @@ describe("Z25: an application's token", () => {
 	let token: string;
 	beforeAll(async () => {
 		kit = await startGrpcKit();
-		token = (await kit.rig.apps.add({ id: "shop" }, { owner: true, address: "", isPrivate: true })).token;
+		token = (await kit.rig.apps.add({ id: "shop" }, OWNER)).token;
 	});
 	afterAll(() => kit.close());
 
@@ -85,9 +86,8 @@ describe("Z25: an application's token", () => {
 	});
 
 	it("is refused once the application is removed", async () => {
-		const owner = { owner: true, address: "", isPrivate: true };
-		const gone = (await kit.rig.apps.add({ id: "gone" }, owner)).token;
-		await kit.rig.apps.remove("gone", owner);
+		const gone = (await kit.rig.apps.add({ id: "gone" }, OWNER)).token;
+		await kit.rig.apps.remove("gone", OWNER);
 		const refusal = await call(kit.transport("grpc", gone), app.RuntimeAppService.method.ackAppMessage);
 		expect(statusOf(refusal)).toEqual({ code: "Unauthenticated", reason: "REASON_CODE_UNAUTHENTICATED" });
 	});

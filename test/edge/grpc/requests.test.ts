@@ -1,18 +1,15 @@
 /** Checks that all procedures share: page tokens and positions are validated in the same way, whatever is listed or read. */
 
 import type { DescMethod } from "@bufbuild/protobuf";
-import { ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
-import { expect, it, onTestFinished } from "vitest";
+import { ConnectError, createClient, type Transport } from "@connectrpc/connect";
+import { expect, it } from "vitest";
 import { RuntimeAiService } from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import {
 	RuntimeWorkflowService,
 	WorkflowNodeKind,
 } from "../../../packages/client/src/gen/nexus/runtime/v1/workflow_pb.ts";
-import { startDaemon } from "../../../packages/daemon/src/runtime/runtime.ts";
-import { silentLog } from "../../../packages/protocol/src/log.ts";
-import { freshFolder } from "../../runtime/folder.ts";
-import { TOKEN } from "../rig.ts";
+import { transportOf } from "../../ai-client.ts";
+import { daemonForTest } from "../../runtime/daemon.ts";
 import { methods, procedureOf } from "./descriptors.ts";
 import { errorOf, statusOf } from "./kit.ts";
 
@@ -35,15 +32,7 @@ async function refusal(transport: Transport, method: DescMethod, request: object
 	}
 }
 
-async function start(): Promise<Transport> {
-	const daemon = await startDaemon({ data: freshFolder(), port: 0, token: TOKEN, engine: "demo", logger: silentLog });
-	onTestFinished(() => daemon.close());
-	const named: Interceptor = (next) => (request) => {
-		request.header.set("authorization", `Bearer ${TOKEN}`);
-		return next(request);
-	};
-	return createGrpcTransport({ baseUrl: daemon.grpc!, interceptors: [named] });
-}
+const start = async (): Promise<Transport> => transportOf(await daemonForTest());
 
 it("a page below nothing is refused by every list", async () => {
 	const transport = await start();
@@ -70,7 +59,7 @@ it("a page token that no list gave is refused by every list", async () => {
 	const lists = having("page_token");
 	expect(lists.map(({ name }) => name).toSorted()).toEqual(["ListMemory", "ListScenarioJobs", "ListWorkflows"]);
 	for (const method of lists)
-		for (const pageToken of ["nonsense", "0", "msg_01JD0000000000000000000000"])
+		for (const pageToken of ["nonsense", "0", "job_1", "msg_01JD0000000000000000000000"])
 			expect([method.name, statusOf(await refusal(transport, method, { pageToken }))]).toEqual([method.name, INVALID]);
 });
 

@@ -4,11 +4,10 @@ import { connect as connectTls } from "node:tls";
 import { expect, it, onTestFinished } from "vitest";
 import { Health } from "../../../packages/client/src/gen/grpc/health/v1/health_pb.ts";
 import { RuntimeAppService } from "../../../packages/client/src/gen/nexus/runtime/v1/app_pb.ts";
-import { AppMessageLogs } from "../../../packages/daemon/src/services/apps/messages.ts";
-import { noticeLogs } from "../../../packages/daemon/src/services/audit/notices.ts";
-import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { type Log, silentLog } from "../../../packages/protocol/src/log.ts";
 import { CERT, KEY } from "../../runtime/certificate.ts";
+import { OWNER } from "../../services/parts.ts";
+import { appMessagesOf } from "../audit-kit.ts";
 import { TOKEN, waitFor } from "../rig.ts";
 import { errorOf, kitForTest, statusOf } from "./kit.ts";
 
@@ -42,18 +41,9 @@ it("Z12, I11: who has no token opens few streams, and takes none of those who ha
 it("Z25, I11: one application's streams leave room for the others'", async () => {
 	const kit = await kitForTest({
 		limits: { streamsPerAppMax: 1, streamsMax: 10 },
-		services: ({ bus, rows }) => ({
-			appMessages: new AppMessageLogs({
-				bus,
-				rows,
-				apps: { has: () => true },
-				notices: noticeLogs({ bus, rows }),
-				clock: systemClock,
-			}),
-		}),
+		services: (store) => ({ appMessages: appMessagesOf({ ...store, apps: { has: () => true } }) }),
 	});
-	const owner = { owner: true, address: "", isPrivate: true };
-	const tokenOf = async (id: string) => (await kit.rig.apps.add({ id }, owner)).token;
+	const tokenOf = async (id: string) => (await kit.rig.apps.add({ id }, OWNER)).token;
 	const [shop, till] = [await tokenOf("shop"), await tokenOf("till")];
 	for (const [id, token] of [
 		["shop", shop],

@@ -1,16 +1,14 @@
 /** Many gRPC readers of one run that never read: what the process holds for each of them is one batch and a full connection (I6). */
 
-import { create, toBinary } from "@bufbuild/protobuf";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { StreamScenarioRequestSchema } from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import type { Batch, Bus, Cursor } from "../../../packages/daemon/src/bus/bus.ts";
 import type { OutgoingResponse } from "../../../packages/daemon/src/edge/rpc/fast-stream/fast-stream.ts";
 import { RpcStreams } from "../../../packages/daemon/src/edge/rpc/streams.ts";
 import { manualClock } from "../../clock.ts";
-import { BEARER, waitFor } from "../rig.ts";
+import { waitFor } from "../rig.ts";
 import { textLog, textRecord } from "./fake-methods.ts";
 import { kitForTest } from "./kit.ts";
-import { framed, rawHttp2 } from "./raw.ts";
+import { callHeaders, rawHttp2, readingRun, STREAM_SCENARIO } from "./raw.ts";
 
 vi.mock("../../../packages/daemon/src/services/scenarios/rpc.ts", () => import("./fake-methods.ts"));
 
@@ -53,20 +51,11 @@ function openStalled(target: string): { outgoing: readonly OutgoingResponse[] } 
 		outgoing.push(one);
 		return watch.call(this, one);
 	});
-	const headers = {
-		":method": "POST",
-		":scheme": "http",
-		":path": "/nexus.runtime.v1.RuntimeAiService/StreamScenario",
-		":authority": target,
-		"content-type": "application/grpc",
-		te: "trailers",
-		...BEARER,
-	};
-	const body = framed(toBinary(StreamScenarioRequestSchema, create(StreamScenarioRequestSchema, { runId: "s1" })));
+	const headers = callHeaders(STREAM_SCENARIO, target);
 	for (let n = 0; n < CONNECTIONS; n++) {
 		const raw = rawHttp2(target, 0);
 		onTestFinished(() => raw.destroy());
-		for (let stream = 0; stream < STREAMS_EACH; stream++) raw.request(1 + 2 * stream, headers, body);
+		for (let stream = 0; stream < STREAMS_EACH; stream++) raw.request(1 + 2 * stream, headers, readingRun("s1"));
 	}
 	return { outgoing };
 }

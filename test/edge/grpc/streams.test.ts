@@ -1,25 +1,20 @@
 /** Streams of remote procedures: they follow logs, end as their close mode says, and a cut is never an end. */
 
 import { connect, constants } from "node:http2";
-import { create, toBinary } from "@bufbuild/protobuf";
 import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import {
 	Health,
 	HealthCheckResponse_ServingStatus as Status,
 } from "../../../packages/client/src/gen/grpc/health/v1/health_pb.ts";
-import {
-	RuntimeAiService,
-	StreamScenarioRequestSchema,
-} from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
+import { RuntimeAiService } from "../../../packages/client/src/gen/nexus/runtime/v1/ai_pb.ts";
 import { RuntimeAuditService } from "../../../packages/client/src/gen/nexus/runtime/v1/audit_pb.ts";
 import { RuntimeMemoryService } from "../../../packages/client/src/gen/nexus/runtime/v1/memory_pb.ts";
-import type { DaemonState } from "../../../packages/protocol/src/gen/api.ts";
 import { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { manualClock } from "../../clock.ts";
-import { BEARER, waitFor, watchCursors } from "../rig.ts";
+import { waitFor, watchCursors } from "../rig.ts";
 import { strings, textLog, textRecord } from "./fake-methods.ts";
-import { errorOf, kitForTest, PROTOCOLS, readStream, statusOf } from "./kit.ts";
-import { framed } from "./raw.ts";
+import { errorOf, healthFeed, kitForTest, PROTOCOLS, readStream, statusOf } from "./kit.ts";
+import { callHeaders, readingRun, STREAM_SCENARIO } from "./raw.ts";
 
 vi.mock("../../../packages/daemon/src/services/scenarios/rpc.ts", () => import("./fake-methods.ts"));
 vi.mock("../../../packages/daemon/src/services/jobs/rpc.ts", () => import("./fake-methods.ts"));
@@ -33,15 +28,9 @@ const TURNED_AWAY = { code: "Unavailable", reason: "REASON_CODE_STOPPING" };
 function openRaw(url: string, runId: string) {
 	const session = connect(url);
 	onTestFinished(() => session.destroy());
-	const stream = session.request({
-		":method": "POST",
-		":path": "/nexus.runtime.v1.RuntimeAiService/StreamScenario",
-		"content-type": "application/grpc",
-		...BEARER,
-	});
+	const stream = session.request(callHeaders(STREAM_SCENARIO, new URL(url).host));
 	stream.on("error", () => {});
-	const message = toBinary(StreamScenarioRequestSchema, create(StreamScenarioRequestSchema, { runId }));
-	stream.end(framed(message));
+	stream.end(readingRun(runId));
 	return { session, stream };
 }
 
@@ -122,15 +111,7 @@ it.each(PROTOCOLS)(
 );
 
 it("P8.6, Z6, K-DAEMON-003, R4-23, R4-46: stopping tells the health streams, cancels B and D, lets A and C end, and turns new work away", async () => {
-	const listeners = new Set<(state: DaemonState) => void>();
-	let state: DaemonState = "READY";
-	const health = {
-		state: () => state,
-		subscribe(listener: (state: DaemonState) => void) {
-			listeners.add(listener);
-			return () => listeners.delete(listener);
-		},
-	};
+	const { set, health } = healthFeed();
 	const { rig, client } = await kitForTest({ deps: { health } });
 	const run = await textLog(rig.bus, "a1", "a");
 	await textLog(rig.bus, "b1", "b");
@@ -150,8 +131,7 @@ it("P8.6, Z6, K-DAEMON-003, R4-23, R4-46: stopping tells the health streams, can
 	const watched = readStream(probe.watch({}), begin);
 	await waitFor(() => begun === 6);
 
-	state = "STOPPING";
-	for (const listener of listeners) listener(state);
+	set("STOPPING");
 	await rig.edge.stop();
 	expect(statusOf((await b).error)).toEqual(STOPPED);
 	expect((await b).messages).toHaveLength(1);

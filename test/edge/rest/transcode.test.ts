@@ -2,13 +2,11 @@
 
 import { expect, it } from "vitest";
 import type { Services } from "../../../packages/daemon/src/runtime/wiring/port.ts";
-import { AppMessageLogs } from "../../../packages/daemon/src/services/apps/messages.ts";
-import { noticeLogs } from "../../../packages/daemon/src/services/audit/notices.ts";
-import { systemClock } from "../../../packages/protocol/src/clock.ts";
+import { OWNER } from "../../services/parts.ts";
 import { until } from "../../until.ts";
+import { appMessagesOf } from "../audit-kit.ts";
 import { expectError, type Rig, type RigOptions, readSse, rigForTest } from "../rig.ts";
 
-const OWNER = { owner: true, address: "", isPrivate: true };
 const HELLO = { to_app_id: "mail", message_type: "hello", payload: Buffer.from("hi").toString("base64") };
 
 interface Event {
@@ -20,11 +18,9 @@ interface Event {
 async function started(limits: RigOptions["limits"] = {}) {
 	const services: Partial<Services> = {};
 	const rig = await rigForTest({ services: () => services, limits });
-	const { bus, rows, apps } = rig;
-	const notices = noticeLogs({ bus, rows });
-	Object.assign(services, { appMessages: new AppMessageLogs({ bus, rows, apps, notices, clock: systemClock }) });
+	Object.assign(services, { appMessages: appMessagesOf(rig) });
 	const bearerOf = async (id: string) => ({
-		authorization: `Bearer ${(await apps.add({ id }, OWNER)).token}`,
+		authorization: `Bearer ${(await rig.apps.add({ id }, OWNER)).token}`,
 	});
 	const shop = await bearerOf("shop");
 	const send = async (message: object = {}) => {
@@ -102,9 +98,8 @@ it("a stream that cannot open answers with a status", async () => {
 	await expectError(await rig.get("/v1/app-messages/stream?after=x", mail), 400, "invalid");
 	await expectError(await rig.get("/v1/app-messages/stream", { ...mail, "last-event-id": "x" }), 400, "invalid");
 	await until("the refused streams are gone", () => rig.edge.stats().sseReaders === 0);
-	const reader = await readSse(`${rig.url}/v1/app-messages/stream`, shop);
+	await readSse(`${rig.url}/v1/app-messages/stream`, shop);
 	await expectError(await rig.get("/v1/app-messages/stream", shop), 429, "busy");
-	reader.stop();
 });
 
 it("refuses like the native routes: no token, a foreign type, a body that is too large or too deep", async () => {

@@ -82,16 +82,6 @@ describe("HTTP answers", () => {
 		expect(bus.stats.cursors).toBe(0);
 	});
 
-	it("HTTP/1.0 gets the same, unframed", async () => {
-		await say("#hidden", "é");
-		await log.seal(["end"]);
-		const client = rawClient(port, "GET / HTTP/1.0\r\n\r\n");
-		await client.closed;
-		const [head = "", body] = client.received().split("\r\n\r\n");
-		expect(head).not.toMatch(/chunked/i);
-		expect(body).toBe("data: [OPEN]\n\ndata: 1 begin\n\ndata: 2 é\n\ndata: 3 end\n\ndata: [DONE] 3 ✓\n\n");
-	});
-
 	it("I3: a reader that is cut gets no end, and neither does one of mode D", async () => {
 		closes = "D";
 		const client = rawClient(port, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -142,7 +132,5 @@ describe("HTTP answers", () => {
 		expect(unreadMost).toBeLessThan(2000);
 		expect(readers.stalled).toBe(1);
 		await waitFor(() => readers.count === 1);
-		idle.socket.destroy();
-		stuck.socket.destroy();
 	});
 });

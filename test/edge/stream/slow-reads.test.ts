@@ -1,8 +1,8 @@
 /** Streams over a store whose every read is a promise, while producers go on and wake the readers. */
 
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";
-import { createRig, type Rig, readAll, readSse, waitFor } from "../rig.ts";
+import { type Rig, readAll, readSse, rigForTest, waitFor } from "../rig.ts";
 import { dial } from "../ws-client.ts";
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -33,9 +33,8 @@ function delayReads(bus: Bus) {
 describe("ST14: reads that take a while", () => {
 	let rig: Rig;
 	beforeEach(async () => {
-		rig = await createRig();
+		rig = await rigForTest();
 	});
-	afterEach(() => rig.close());
 
 	it("every reader of a live run gets every record once, with one read at a time", async () => {
 		const seen = delayReads(rig.bus);
@@ -61,7 +60,6 @@ describe("ST14: reads that take a while", () => {
 		const frames = await (await rig.get(`/v1/runs/${runId}/frames`)).text();
 		expect(frames.trimEnd().split("\n")).toEqual(sse.events.map(({ data }) => data));
 		expect(await readAll(`${rig.url}/v1/runs/${runId}/stream?after=100`)).toEqual(sse.events.slice(100));
-		client.ws.terminate();
 	});
 
 	it("a reader that has everything reads nothing until it is woken", async () => {
@@ -78,7 +76,5 @@ describe("ST14: reads that take a while", () => {
 		expect(seen.reads).toBe(reads);
 		puppet.say("more");
 		await sse.until((events) => events.length === 2);
-		sse.stop();
-		client.ws.terminate();
 	});
 });

@@ -1,6 +1,5 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { serving } from "../../serving.ts";
 import { until } from "../../until.ts";
 import { answered, context, everythingAt, request, rig, toolNamed } from "./rig.ts";
 
@@ -64,13 +63,11 @@ describe("A16: what an address may be", () => {
 	/** A server that answers every request in the same way. */
 	const answering = async (status: number, headers: Record<string, string>, body: string) => {
 		const seen: Record<string, unknown>[] = [];
-		const web = createServer((request, response) => {
+		const url = await serving((request, response) => {
 			seen.push(request.headers);
 			response.writeHead(status, headers).end(body);
-		}).listen(0, "127.0.0.1");
-		onTestFinished(() => void web.close());
-		await new Promise((resolve) => web.once("listening", resolve));
-		return { url: `http://127.0.0.1:${(web.address() as AddressInfo).port}/mcp`, seen };
+		});
+		return { url: `${url}/mcp`, seen };
 	};
 	const lastError = async (url: string, more: object = {}) => {
 		const { mcp } = rig(

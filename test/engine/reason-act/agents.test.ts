@@ -93,11 +93,11 @@ describe("a lead", () => {
 		expect(odd.calls.lead![0]!.systemPrompt).toContain("The phase is chat.");
 	});
 
-	test("R2-42: that never routes fails the run; R2-114: or takes its fallback", async () => {
+	test("R2-42, X10: that never routes fails the run; R2-114: or takes its fallback", async () => {
 		const silent = [answer(text("hm"))];
 		expect((await team({ lead: silent, a: [completes("x")] })).error).toMatchObject({
 			code: "engine_failed",
-			message: expect.stringContaining("lead gave no routing instructions in 2 attempts"),
+			message: "lead gave no routing instructions in 2 attempts; set a `fallback` for it to go on without",
 		});
 		const ended = await team({ lead: silent, a: [] }, { agents: { lead: { fallback: END } } });
 		expect(ended.error).toBeUndefined();

@@ -122,14 +122,6 @@ describe("tool calls", () => {
 		expect(state.results).toMatchObject([{ callId: "a", status: "completed", result: "one" }]);
 	});
 
-	test("R2-6: results stand in the order in which the calls were asked for", () => {
-		const state = active();
-		const [first, second] = [state.announce("a", "look", {}), state.announce("b", "look", {})];
-		state.end(second, "completed", "2");
-		state.end(first, "completed", "1");
-		expect(state.results.map(({ result }) => result)).toEqual(["1", "2"]);
-	});
-
 	test("R2-7: the first terminal call counts", () => {
 		const state = active();
 		state.terminate({ callId: "1", name: "complete", args: {} });

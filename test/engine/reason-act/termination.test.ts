@@ -70,22 +70,6 @@ describe("after the attempts", () => {
 	test("R2-41: without an orchestrator the run is over", () => {
 		expect(enforcing.decide(ended({ attempt: 2 }))).toMatchObject({ type: "end", completion: { by: "auto" } });
 	});
-
-	test("R2-42, X10: an orchestrator that does not route fails the run", () => {
-		expect(enforcing.decide(ended({ agent: lead, attempt: 2 }))).toEqual({
-			type: "fail",
-			message: "lead gave no routing instructions in 2 attempts; set a `fallback` for it to go on without",
-		});
-	});
-
-	test("R2-114: unless a fallback is configured: an agent, or the end", () => {
-		const over = ended({ agent: lead, attempt: 2 });
-		expect(enforcing.decide({ ...over, fallback: "writer" })).toMatchObject({
-			type: "route",
-			decision: { agents: ["writer"] },
-		});
-		expect(enforcing.decide({ ...over, fallback: END })).toEqual({ type: "end" });
-	});
 });
 
 describe("terminal tools", () => {

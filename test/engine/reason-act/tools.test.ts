@@ -265,19 +265,6 @@ describe("the schedule", () => {
 		expect((await bench(tools, { room: toolRoom(1) }).outcomes)[1]).toMatchObject({ status: "completed" });
 	});
 
-	test("A21: a call that waits for approval holds no slot; a denied one never runs, and the model reads why", async () => {
-		const answer = Promise.withResolvers<{ allowed: false; reason: string }>();
-		const { outcomes, notes } = bench([toolOf("asks"), toolOf("other")], {
-			room: toolRoom(1),
-			permit: ({ tool }) => (tool.name === "asks" ? answer.promise : { allowed: true }),
-		});
-		await settle();
-		expect(notes).toEqual(["other started", "other completed"]);
-		answer.resolve({ allowed: false, reason: "denied by ada" });
-		expect((await outcomes)[0]).toMatchObject({ status: "failed", neverRan: true });
-		expect(words(await outcomes)[0]).toBe("denied by ada");
-	});
-
 	test("a stop ends what runs, what waits for a slot and what waits for approval", async () => {
 		const { outcomes, stop, notes } = bench([endless("runs"), toolOf("waits"), toolOf("asks")], {
 			room: toolRoom(1),

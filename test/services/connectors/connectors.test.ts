@@ -1,8 +1,7 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { AuditEntry } from "../../../packages/daemon/src/services/audit/port.ts";
 import { defaultModelOf } from "../../../packages/daemon/src/services/connectors/connectors.ts";
+import { serving } from "../../serving.ts";
 import { rejectsWith } from "../parts.ts";
 import { fakeProvider } from "./fake-provider.ts";
 import { all, app, ask, KEY, OWNER, open, rig, signal } from "./rig.ts";
@@ -156,16 +155,13 @@ describe("connectors: Z27, R4-32: addresses", () => {
 	});
 
 	test("what the owner allows connectors is closed to an application's own addresses, unless the owner lists it", async () => {
-		const server = createServer((_, response) => response.writeHead(500).end("a secret of this machine"));
-		await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-		onTestFinished(() => void server.close());
-		const { port } = server.address() as AddressInfo;
+		const local = await serving((_, response) => response.writeHead(500).end("a secret of this machine"));
 		const rules = { allowLoopback: true, allow: ["10.0.0.0/8"] };
 		const { connectors } = rig({ rules, inlineApps: ["lab"], resolve: async () => ["127.0.0.1"] });
 		const refused = { code: "forbidden", reason: "AI_ENDPOINT_FORBIDDEN" };
 		const inline = (endpoint: string, app?: string) =>
 			connectors.openInline({ providerType: "openai", endpoint, apiKey: KEY, app });
-		for (const endpoint of [`http://127.0.0.1:${port}`, "http://10.1.2.3/v1"]) {
+		for (const endpoint of [local, "http://10.1.2.3/v1"]) {
 			await expect(connectors.checkEndpoint(endpoint, "shop")).rejects.toMatchObject(refused);
 			await expect(inline(endpoint, "shop")).rejects.toMatchObject(refused);
 			for (const app of [undefined, "lab"]) await connectors.checkEndpoint(endpoint, app);
@@ -173,7 +169,7 @@ describe("connectors: Z27, R4-32: addresses", () => {
 		await expect(connectors.checkEndpoint("https://local.example/", "shop")).rejects.toThrow(/connectors\.inlineApps/);
 		const named = await inline("https://local.example/v1", "shop");
 		await expect(all(named.text(ask("hi"), signal()))).rejects.toMatchObject(refused);
-		const lab = await inline(`http://127.0.0.1:${port}`, "lab");
+		const lab = await inline(local, "lab");
 		await expect(all(lab.text(ask("hi"), signal()))).rejects.toThrow(/a secret of this machine/);
 	});
 

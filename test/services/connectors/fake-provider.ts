@@ -1,8 +1,7 @@
 /** A provider on this machine: OpenAI's API and Anthropic's, as far as connectors use them, over real HTTP. */
 
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
-import { onTestFinished } from "vitest";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { serving } from "../../serving.ts";
 
 export interface Seen {
 	method: string;
@@ -82,7 +81,7 @@ export async function fakeProvider(): Promise<FakeProvider> {
 	const seen: Seen[] = [];
 	const closed: string[] = [];
 	const answers = new Map(Object.entries(USUAL));
-	const server = createServer((request, response) => {
+	const url = await serving((request, response) => {
 		response.on("close", () => response.writableFinished || closed.push(request.url ?? ""));
 		void received(request).then((one) => {
 			seen.push(one);
@@ -91,12 +90,6 @@ export async function fakeProvider(): Promise<FakeProvider> {
 			else json(response, { error: { message: "not here" } }, 404);
 		});
 	});
-	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-	onTestFinished(() => {
-		server.closeAllConnections();
-		server.close();
-	});
-	const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 	return { url, seen, closed, on: (path, answer) => void answers.set(path, answer) };
 }
 

@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { follow } from "../../../packages/daemon/src/bus/bus.ts";
 import type { ScenarioRequest } from "../../../packages/daemon/src/services/scenarios/port.ts";
@@ -10,7 +9,7 @@ import type {
 } from "../../../packages/daemon/src/services/workflows/port.ts";
 import { createWorkflows } from "../../../packages/daemon/src/services/workflows/workflows.ts";
 import type { NexusError } from "../../../packages/protocol/src/protocol.ts";
-import { freshFolder } from "../../runtime/folder.ts";
+import { tempFile } from "../../broker/rig.ts";
 import { storeForTest, type TestStore } from "../../store.ts";
 import { until } from "../../until.ts";
 import { durableParts, rejectsWith } from "../parts.ts";
@@ -575,7 +574,7 @@ test("Z6: one that is taken in while the daemon stops is on record and not begun
 });
 
 test("what another daemon runs is its own: it is neither taken over nor cancelled here", async () => {
-	const path = join(freshFolder(), "nexus.db");
+	const path = tempFile();
 	const gate = Promise.withResolvers<object>();
 	const one = rig({ path, shared: true, script: () => gate.promise });
 	const two = rig({ path, shared: true });
@@ -611,12 +610,10 @@ describe("the submitter", () => {
 });
 
 describe("Z18: after kill -9 a workflow continues", () => {
-	const inFile = () => join(freshFolder(), "nexus.db");
-
 	test("completed nodes never run again, waiting ones continue, and a call that was running has crashed", async () => {
 		const script: JobScript = (_, { spec }) =>
 			spec.kind === "text" && spec.messages[0]!.text === "hang" ? new Promise(() => {}) : { text: "ok" };
-		const one = rig({ script, path: inFile() });
+		const one = rig({ script, path: tempFile() });
 		const { workflow_id: id } = await one.submit([
 			call("done", "x"),
 			call("lost", "hang"),
@@ -651,7 +648,7 @@ describe("Z18: after kill -9 a workflow continues", () => {
 	});
 
 	test("what had completed outside before the kill is taken over, not repeated", async () => {
-		const one = rig({ path: inFile() });
+		const one = rig({ path: tempFile() });
 		const { workflow_id: id } = await one.submit([agent]);
 		await until("its run is reported", async () => (await one.get(id)).nodes[0]!.run_id === "run_1");
 		const restarted = one.restart();
@@ -662,7 +659,7 @@ describe("Z18: after kill -9 a workflow continues", () => {
 	});
 
 	test("a script runs again, flagged; one that waited for its turn begins", async () => {
-		const one = rig({ path: inFile(), limits: { workflowsRunningMax: 1 } });
+		const one = rig({ path: tempFile(), limits: { workflowsRunningMax: 1 } });
 		const { workflow_id: first } = await one.submit([script("for (;;);", { timeout_ms: 400 })]);
 		const { workflow_id: second } = await one.submit([noop("a")]);
 		await until("the script runs", async () => (await one.get(first)).nodes[0]!.state === "running");
@@ -676,7 +673,7 @@ describe("Z18: after kill -9 a workflow continues", () => {
 	});
 
 	test("P5.8: a script that an orderly stop cut off runs again, and no crash is made of it", async () => {
-		const one = rig({ path: inFile() });
+		const one = rig({ path: tempFile() });
 		const { workflow_id: id } = await one.submit([script("for (;;);")]);
 		const node = async () => (await one.get(id)).nodes[0]!;
 		await until("the script runs", async () => (await node()).state === "running");
