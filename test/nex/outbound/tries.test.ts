@@ -117,11 +117,6 @@ describe("a send", () => {
 		expect(states).toEqual(["sent", "sent", "sent", "sent"]);
 	});
 
-	it("that is refused for good is not tried again", async () => {
-		const { outcome, sends, states } = await live({ answer: () => refused("denied") });
-		expect([outcome, sends.length, states]).toEqual([{ state: "failed", error: "denied: no" }, 1, []]);
-	});
-
 	it("waits as long as the platform asks, and while the account is paused", async () => {
 		const answer = (_type: string, nth: number) => (nth === 1 ? refused("rate_limited", 30_000) : sent);
 		const { outcome, sends } = await live({ answer, pauseMs: 5000 });
@@ -149,12 +144,6 @@ describe("a send", () => {
 		const { outcome, sends, finds, states } = await live({ answer: () => lost, limits: { giveUpMs: 20_000 } });
 		expect(outcome).toMatchObject({ state: "unknown", error: expect.stringContaining("could not be looked up") });
 		expect([sends.length, finds.length > 2, states]).toEqual([1, true, ["unknown"]]);
-	});
-
-	it("I7: where the platform cannot tell is in doubt at once", async () => {
-		const { outcome, sends, finds, states } = await live({ answer: () => lost, reconcile: "none" });
-		expect(outcome).toMatchObject({ state: "unknown" });
-		expect([sends.length, finds.length, states]).toEqual([1, 0, ["unknown"]]);
 	});
 
 	it("I7: is said again by its nonce while the platform knows it, and no longer", async () => {
