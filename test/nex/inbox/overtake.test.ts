@@ -1,14 +1,10 @@
 /** Messages that plugins look at hold up their own chat only, and no command. */
 
 import { describe, expect, test } from "vitest";
-import { MonitorPort } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
 import { isCommand } from "../../../packages/daemon/src/nex/inbox/commands.ts";
-import { PROCESS_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
 import type { Plugin } from "../../../packages/daemon/src/nex/nex.ts";
-import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
-import { systemClock } from "../../../packages/protocol/src/clock.ts";
-import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { gate, until } from "../../broker/rig.ts";
+import { monitorOf, node } from "../outbound/process-kit.ts";
 import { answering, lastOf, nexRig, telegram } from "./rig.ts";
 
 test("ST11: a monitor's messages wait for those of their own chat only, and a command waits for none", async () => {
@@ -26,22 +22,8 @@ test("ST11: a monitor's messages wait for those of their own chat only, and a co
 	const door = gate();
 	const heard: string[] = [];
 	const ids: string[] = [];
-	const monitor = new MonitorPort({
-		onSpawn() {},
-		changed() {},
-		command: [process.execPath, "-e", program],
-		env: { PATH: process.env.PATH ?? "" },
-		facts: {},
-		limits: PROCESS_LIMITS,
-		rules: RESTART_RULES,
-		clock: systemClock,
-		random: Math.random,
-		log: silentLog,
-		waitingMax: 10,
-		retryMs: 10,
-		retryMsMax: 10,
-		onFailure() {},
-		onChoice: async () => undefined,
+	const monitor = monitorOf({
+		command: node(program),
 		isUrgent: (message) => isCommand({ channel: "c", account: "a", message }),
 		async onMessage({ eventId }, id) {
 			heard.push(eventId);

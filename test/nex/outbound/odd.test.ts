@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { checkLine, MONITOR_SHAPES, SEND_SHAPES, STREAM_SHAPES } from "../../../packages/adapter/src/shapes.ts";
-import { ProcessSupervisor } from "../../../packages/daemon/src/nex/accounts/process-supervisor.ts";
 import { type Clock, systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { NexusError } from "../../../packages/protocol/src/protocol.ts";
+import { supervisorOf } from "./process-kit.ts";
 import { beginRun, FAST, finishedRun, onlyMessages, type Rig, rigForTest, until } from "./rig.ts";
 
 const ODD = fileURLToPath(new URL("./adapters/odd.mjs", import.meta.url));
@@ -146,22 +146,10 @@ describe("an adapter process that is of no use is ended, and the next one does t
 	it("one that the system refuses to start is tried again", async () => {
 		const told: string[] = [];
 		const log = { ...silentLog, warn: (facts: object) => told.push(JSON.stringify(facts)) };
-		const supervisor = new ProcessSupervisor({
-			onSpawn() {},
-			changed() {},
-			// Longer than an argument may be.
-			command: [process.execPath, "x".repeat(3_000_000)],
-			env: {},
-			facts: {},
-			log,
-			clock: systemClock,
-			limits: SOON.process,
-			rules: SOON.restart,
-			random: Math.random,
-			shapes: STREAM_SHAPES,
-			lines() {},
-			lost: () => false,
-		});
+		// Longer than an argument may be.
+		const command = [process.execPath, "x".repeat(3_000_000)];
+		const limits = { limits: SOON.process, rules: SOON.restart };
+		const supervisor = supervisorOf({ command, ...limits, log, shapes: STREAM_SHAPES });
 		const over = new AbortController();
 		const wanted = supervisor.running(over.signal).catch(() => "not there");
 		await until(() => supervisor.status().restarts > 1, "it is tried again");
