@@ -49,7 +49,7 @@ function world(path = tempFile(), dies = false, plugins: readonly Plugin[] = [])
 	return { ...parts, clock, disk, door, pass, submit, begin, path };
 }
 
-/** What a process left that died with one message running and one waiting, found by a start on a full disk. */
+/** A start on a full disk after a process that died with one message running and one waiting. */
 async function foundOnFullDisk() {
 	const dead = world(tempFile(), true);
 	const runId = await dead.begin();
