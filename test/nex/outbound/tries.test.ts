@@ -146,6 +146,12 @@ describe("a send", () => {
 		expect([sends.length, finds.length > 2, states]).toEqual([1, true, ["unknown"]]);
 	});
 
+	it("I7: where the platform cannot tell is in doubt at once", async () => {
+		const { outcome, sends, finds, states } = await live({ answer: () => lost, reconcile: "none" });
+		expect(outcome).toMatchObject({ state: "unknown" });
+		expect([sends.length, finds.length, states]).toEqual([1, 0, ["unknown"]]);
+	});
+
 	it("I7: is said again by its nonce while the platform knows it, and no longer", async () => {
 		const answer = (type: string, nth: number) => (type === "find" ? found(false) : nth === 1 ? lost : sent);
 		const fresh = await live({ answer, reconcile: "nonce" });
