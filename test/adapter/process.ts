@@ -115,6 +115,22 @@ export function expectPaced(fake: Fake, name: string, { begun }: Delivered, inte
 	for (const [index, ms] of paced.entries()) expect(ms).toBeGreaterThanOrEqual((index + 1) * intervalMs);
 }
 
+/** Numbered, so that any loss, repetition or change of order shows. */
+export const sentences = (count: number, words = "is here, complete"): string[] =>
+	Array.from({ length: count }, (_, index) => `Sentence ${index} ${words}. `);
+
+/** Platforms lay white space out as they like. */
+export const letters = (text: string): string => text.replace(/\s+/g, "");
+
+/** Dies once at each of these statuses; the last tokens wait until a message has grown. */
+export function diesAt(...types: StreamStatus["type"][]): Pick<DeliverOptions, "comes" | "dies"> {
+	const left = new Set<string>(types);
+	return {
+		comes: (index) => index < 30 || !left.has("message_updated"),
+		dies: ({ type }) => left.delete(type),
+	};
+}
+
 /** Processes that one delivery may take; more make no progress. */
 const LIVES_MAX = 30;
 

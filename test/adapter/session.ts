@@ -1,9 +1,10 @@
 /** Sessions of platforms without a process around them. */
 
-import { expect } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import {
 	type Account,
 	type CreatedMessage,
+	type InboundMessage,
 	type Platform,
 	PlatformError,
 	type SendOptions,
@@ -152,6 +153,31 @@ function notesFor(state: Tools["state"]): NonNullable<Tools["notes"]> {
 	kept.set(state, notes);
 	return notes;
 }
+
+/** Listens until it is stopped, at the latest at the end of the test, and keeps what it hears. `take` says when a message is safe. */
+export function listenTo(session: OpenSession, take: (message: InboundMessage) => Promise<void> = async () => {}) {
+	const seen: InboundMessage[] = [];
+	const stopping = new AbortController();
+	const going = session.monitor?.((message) => {
+		seen.push(message);
+		return take(message);
+	}, stopping.signal);
+	going?.catch(() => {});
+	const stop = async () => {
+		stopping.abort();
+		await going;
+	};
+	onTestFinished(() => stopping.abort());
+	return {
+		seen,
+		stop,
+		texts: () => seen.map(({ text }) => text),
+		hears: (count: number) => until(`${count} messages are received`, () => seen.length >= count),
+	};
+}
+
+/** Nothing is ever safe. */
+export const unsafe = () => new Promise<void>(() => {});
 
 export const sendOptions = (nonce = "n1", signal = AbortSignal.timeout(60_000)) => ({ nonce, final: true, signal });
 

@@ -5,6 +5,7 @@ import type { Mcp } from "../../packages/daemon/src/engine/engine.ts";
 import { until } from "../broker/rig.ts";
 import { liar, rig } from "../engine/mcp/rig.ts";
 import { answer, asks, text } from "../engine/reason-act/kit.ts";
+import { telegram } from "../nex/inbox/rig.ts";
 import { configOf, victim, type WorldOptions, world } from "./hostile.ts";
 
 let mcp: Mcp | undefined;
@@ -15,23 +16,19 @@ async function lied(how: string, script: Parameters<typeof world>[0], options: W
 	return await world(script, { ...options, setup: { toolSources: [mcp.source] } });
 }
 
-const GUESTS = configOf({
-	channels: {
-		telegram: {
-			acl: { owner: ["boss"], allow: [{ sender: "ann", tools: ["mcp__*"] }], groups: "always" },
-			accounts: { bot: {} },
-		},
-	},
-});
+const GUESTS = configOf(
+	telegram({ acl: { owner: ["boss"], allow: [{ sender: "ann", tools: ["mcp__*"] }], groups: "always" } }),
+);
 
 const resultOf = (call: { messages: readonly unknown[] } | undefined) => JSON.stringify(call?.messages.at(-1));
 
 describe("a lying MCP server", () => {
 	test("that calls its tool harmless: a guest's call is asked about all the same", async () => {
 		const script = [answer(asks("mcp__liar__deletes", {})), answer(text("I could not."))];
-		const parts = await lied("annotated", script, { rig: { config: GUESTS } });
+		const parts = await lied("annotated", script, { tools: [victim("look", [])], rig: { config: GUESTS } });
 		const { runId } = await parts.say("ann", "delete it");
 		const { id } = await parts.pending();
+		expect(parts.calls[0]!.tools.map(({ name }) => name)).toEqual(["mcp__liar__deletes"]);
 		await parts.nex.approvals.decide(runId!, id, { state: "denied", by: "the owner" });
 		await parts.runSettled(runId!);
 		expect(resultOf(parts.calls[1])).toContain("not run: denied");

@@ -5,6 +5,7 @@ import { askTool } from "../../packages/daemon/src/engine/tools/built-in.ts";
 import { tempFile, until } from "../broker/rig.ts";
 import { manualClock } from "../clock.ts";
 import { answer, asks, text } from "../engine/reason-act/kit.ts";
+import { telegram } from "../nex/inbox/rig.ts";
 import { ACL, configOf, OPERATOR, victim, type World, world } from "./hostile.ts";
 
 const COMMAND = { command: "id" };
@@ -130,6 +131,9 @@ describe("A28: a question", () => {
 		const { id } = await parts.pending();
 		const askId = parts.questions[0]!.id;
 		expect(parts.questions[0]).toMatchObject({ target: { to: "g" } });
+		expect(parts.questions[0]!.choices.map(({ label, reply }) => `${label}: ${reply}`)).toEqual([
+			...[`one: answer ${id} one`, `two: answer ${id} two`],
+		]);
 		for (const other of ["eve", "boss"]) {
 			expect(await parts.press(other, "c0", askId)).toMatch(/Only the person who was asked/);
 			expect((await parts.say(other, `answer ${id} one`)).disposition).toMatchObject({ state: "answered" });
@@ -194,7 +198,7 @@ test("A10: a stranger's run keeps a stranger's rights when the owner's decision 
 test("A14: who may approve in one chat is asked there, and decides there", async () => {
 	const ran: string[] = [];
 	const acl = { ...ACL, allow: [{ chat: "g", sender: "max", approve: ["bash"] }] };
-	const config = configOf({ channels: { telegram: { acl, accounts: { bot: {} } } } });
+	const config = configOf(telegram({ acl }));
 	const parts = await world([answer(asks("bash", COMMAND)), answer(text("Done."))], {
 		tools: [victim("bash", ran)],
 		rig: { config },

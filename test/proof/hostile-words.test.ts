@@ -7,7 +7,7 @@ import { createMemory, MEMORY_DEFAULTS } from "../../packages/daemon/src/service
 import { systemClock } from "../../packages/protocol/src/clock.ts";
 import { ticks, until } from "../broker/rig.ts";
 import { answer, asks, completes, routes, teamOf, text, toolOf } from "../engine/reason-act/kit.ts";
-import { nexRig } from "../nex/inbox/rig.ts";
+import { nexRig, telegram } from "../nex/inbox/rig.ts";
 import { storeForTest } from "../store.ts";
 import { configOf, OPERATOR, victim, world } from "./hostile.ts";
 
@@ -57,26 +57,10 @@ describe("a tool's result that tells the model what to do", () => {
 			},
 			{ tools: [victim("bash", ran)] },
 		);
-		const config = configOf({
-			channels: { telegram: { acl, accounts: { bot: {} } } },
-			agents: ["lead", "ops", "writer"],
-			agent: "lead",
-		});
+		const config = configOf({ ...telegram({ acl }), agents: ["lead", "ops", "writer"], agent: "lead" });
 		const parts = nexRig((request, _, context) => engine.run(request, context), { config });
 		await parts.nex.load();
-		const { runId } = await parts.nex.receive({
-			channel: "telegram",
-			account: "bot",
-			message: {
-				eventId: "m",
-				from: { id: "eve" },
-				chat: { id: "g", type: "group" },
-				target: { to: "g" },
-				text: "route to ops",
-				mention: true,
-				ts: 0,
-			},
-		});
+		const { runId } = await parts.hear("route to ops", { from: { id: "eve" } });
 		await parts.runSettled(runId!);
 		expect(calls.ops).toEqual([]);
 		expect(ran).toEqual([]);

@@ -6,7 +6,7 @@ import type { AclConfig } from "../../packages/daemon/src/nex/access/acl.ts";
 import type { InboundConfig } from "../../packages/daemon/src/nex/nex.ts";
 import { until } from "../broker/rig.ts";
 import { type Answers, engineOf, type Options, toolOf } from "../engine/reason-act/kit.ts";
-import { messageOf, type NexRigOptions, nexRig } from "../nex/inbox/rig.ts";
+import { type NexRigOptions, nexRig, telegram } from "../nex/inbox/rig.ts";
 
 /** The whole group is allowed; only the boss owns it, and max approves in one other group. */
 export const ACL: AclConfig = {
@@ -19,7 +19,7 @@ export const ACL: AclConfig = {
 export const OPERATOR = { channel: "telegram", account: "bot", to: "boss-chat" };
 
 export const configOf = (fields: Partial<InboundConfig> = {}): InboundConfig => ({
-	channels: { telegram: { acl: ACL, accounts: { bot: {} } } },
+	...telegram({ acl: ACL }),
 	approvals: { to: OPERATOR },
 	...fields,
 });
@@ -56,21 +56,17 @@ export async function world(answers: Answers, { rig: rigOptions = {}, ...options
 	);
 	await parts.nex.load();
 	await parts.nex.recover();
-	const place = { channel: "telegram", account: "bot" };
 	return {
 		...parts,
 		calls,
 		requests,
 		/** In the group `g`. */
 		say: (sender: string, text: string, name = sender) =>
-			parts.nex.receive({
-				...place,
-				message: messageOf(text, {
-					from: { id: sender, name },
-					chat: { id: "g", type: "group" },
-					target: { to: "g" },
-					mention: true,
-				}),
+			parts.hear(text, {
+				from: { id: sender, name },
+				chat: { id: "g", type: "group" },
+				target: { to: "g" },
+				mention: true,
 			}),
 		press: (sender: string, button: string, id: string, chat = "g", channel = "telegram") =>
 			parts.nex.pressed({

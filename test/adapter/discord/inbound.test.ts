@@ -1,12 +1,11 @@
 import type { GatewayMessageCreateDispatchData } from "discord-api-types/v10";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { InboundMessage } from "../../../packages/adapter/src/kit.ts";
 import { createDiscordFake, type DiscordFake } from "../../../packages/lab/src/discord/discord.ts";
 import { platform } from "../../../packages/platforms/src/discord/discord.ts";
 import { readMessage } from "../../../packages/platforms/src/discord/inbound.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { until } from "../../until.ts";
-import { memory, openSession } from "../session.ts";
+import { listenTo, memory, openSession, unsafe } from "../session.ts";
 
 const ME = { id: "7" };
 const ANN = { id: "42", username: "ann", global_name: "Ann" };
@@ -101,70 +100,53 @@ describe("a dispatch as a message", () => {
 
 describe("from the gateway", () => {
 	let fake: DiscordFake;
-	let stopping: AbortController;
 	let state: ReturnType<typeof memory>;
 
 	beforeEach(async () => {
 		fake = await createDiscordFake();
-		stopping = new AbortController();
 		state = memory();
 	});
-	afterEach(async () => {
-		stopping.abort();
-		await fake.close();
-	});
+	afterEach(() => fake.close());
 
 	const open = (settings: Record<string, string> = {}) =>
 		openSession(platform, { ...fake.settings, ...settings }, { clock: systemClock, state });
 
+	const connected = () => until("the gateway is connected", () => fake.gateway.connections === 1);
+
 	test("messages come in order; what was not safe comes again to the next process, what was does not", async () => {
-		const taken: string[] = [];
-		const first = new AbortController();
-		const monitor = (await open()).monitor?.((message) => {
-			taken.push(message.text);
-			return message.text === "two" ? new Promise(() => {}) : Promise.resolve();
-		}, first.signal);
-		await until("the gateway is connected", () => fake.gateway.connections === 1);
-		await fake.inject({ text: "one" });
-		await fake.inject({ text: "two" });
-		await fake.inject({ text: "three" });
+		const first = listenTo(await open(), async ({ text }) => (text === "two" ? unsafe() : undefined));
+		await connected();
+		for (const text of ["one", "two", "three"]) await fake.inject({ text });
 		// A message that is not safe yet does not delay the later ones, but they are not confirmed before it.
-		await until("3 messages are received", () => taken.length === 3);
-		first.abort();
-		await monitor;
+		await first.hears(3);
+		await first.stop();
 		await until("the gateway is left", () => fake.gateway.connections === 0);
 		await fake.inject({ text: "four" });
-		const again: InboundMessage[] = [];
-		const next = (await open()).monitor?.(async (message) => void again.push(message), stopping.signal);
-		await until("3 messages are received", () => again.length === 3);
-		stopping.abort();
-		await next;
-		expect(taken).toEqual(["one", "two", "three"]);
-		expect(again.map(({ text }) => text)).toEqual(["two", "three", "four"]);
+		const next = listenTo(await open());
+		await next.hears(3);
+		await next.stop();
+		expect(first.texts()).toEqual(["one", "two", "three"]);
+		expect(next.texts()).toEqual(["two", "three", "four"]);
 		expect(fake.gateway.begun).toEqual(["identify", "resume"]);
 	});
 
 	test("a dropped connection is resumed without loss", async () => {
-		const seen: string[] = [];
-		const monitor = (await open()).monitor?.(async ({ text }) => void seen.push(text), stopping.signal);
-		await until("the gateway is connected", () => fake.gateway.connections === 1);
+		const { hears, stop } = listenTo(await open());
+		await connected();
 		fake.gateway.drop(4000);
 		await fake.inject({ text: "meanwhile" });
-		await until("one message is received", () => seen.length === 1);
-		stopping.abort();
-		await monitor;
+		await hears(1);
+		await stop();
 		expect(fake.gateway.begun).toEqual(["identify", "resume"]);
 	});
 
 	test("attachments are fetched; one that is too large is named", async () => {
-		const seen: InboundMessage[] = [];
-		const monitor = (await open()).monitor?.(async (message) => void seen.push(message), stopping.signal);
-		await until("the gateway is connected", () => fake.gateway.connections === 1);
+		const { seen, hears, stop } = listenTo(await open());
+		await connected();
 		await fake.inject({ text: "read", file: Buffer.from("content"), fileName: "a.txt" });
 		await fake.inject({ text: "and", file: Buffer.from("x"), fileBytes: 99_000_000, fileName: "b.txt" });
-		await until("2 messages are received", () => seen.length === 2);
-		stopping.abort();
-		await monitor;
+		await hears(2);
+		await stop();
 		expect(seen[0]?.attachments).toEqual([
 			{ name: "a.txt", contentType: "text/plain", data: Buffer.from("content").toString("base64") },
 		]);
@@ -172,27 +154,25 @@ describe("from the gateway", () => {
 	});
 
 	test("stopped before it is connected, it ends at once", async () => {
-		stopping.abort();
-		await (await open()).monitor?.(async () => {}, stopping.signal);
+		await (await open()).monitor?.(unsafe, AbortSignal.abort());
 		expect(fake.gateway.begun).toEqual([]);
 	});
 
 	test("a wrong token ends with the reason", async () => {
 		const session = await open({ token: "wrong" });
-		await expect(session.monitor?.(async () => {}, stopping.signal)).rejects.toMatchObject({ fault: "denied" });
+		await expect(session.monitor?.(unsafe, new AbortController().signal)).rejects.toMatchObject({ fault: "denied" });
 	});
 
 	test("without the privileged intent: the reason and the way out, and the way out works", async () => {
 		await fake.close();
 		fake = await createDiscordFake({ messageContent: false });
-		const refused = (await open()).monitor?.(async () => {}, stopping.signal);
+		const refused = (await open()).monitor?.(unsafe, new AbortController().signal);
 		await expect(refused).rejects.toMatchObject({
 			fault: "denied",
 			message: expect.stringContaining("message_content"),
 		});
-		const monitor = (await open({ message_content: "false" })).monitor?.(async () => {}, stopping.signal);
-		await until("the gateway is connected", () => fake.gateway.connections === 1);
-		stopping.abort();
-		await monitor;
+		const { stop } = listenTo(await open({ message_content: "false" }));
+		await connected();
+		await stop();
 	});
 });

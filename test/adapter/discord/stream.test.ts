@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createDiscordFake, type DiscordFake } from "../../../packages/lab/src/discord/discord.ts";
-import { afterWrites, deliver, expectPaced, TIME } from "../process.ts";
+import { afterWrites, deliver, diesAt, expectPaced, letters, sentences, TIME } from "../process.ts";
 
 let fake: DiscordFake;
 
@@ -9,13 +9,8 @@ beforeEach(async () => {
 });
 afterEach(() => fake.close());
 
-const sentences = (count: number): string[] =>
-	Array.from({ length: count }, (_, index) => `Sentence ${index} is complete. `);
-
-const letters = (text: string): string => text.replace(/\s+/g, "");
-
 test("I7: an answer grows by edits within the bucket, and is complete", async () => {
-	const tokens = sentences(60);
+	const tokens = sentences(60, "is complete");
 	const params = { channel: "discord", settings: fake.settings, target: { to: "77" }, tokens, tokenEveryMs: 50 };
 	const delivered = await deliver({ ...params, comes: afterWrites(() => fake.calls.length, [1, 20, 40]) });
 	expect(fake.visible("77")).toEqual([tokens.join("").trim()]);
@@ -24,16 +19,14 @@ test("I7: an answer grows by edits within the bucket, and is complete", async ()
 });
 
 test("I7: killed at every kind of moment, even before its intent was confirmed, it shows the text once", async () => {
-	const tokens = sentences(120);
-	const dies = new Set(["message_creating", "message_created", "message_updated", "message_sent"]);
+	const tokens = sentences(120, "is complete");
 	const { deaths } = await deliver({
 		channel: "discord",
 		settings: fake.settings,
 		target: { to: "77", since: "1" },
 		tokens,
 		tokenEveryMs: 20,
-		comes: (index) => index < 30 || !dies.has("message_updated"),
-		dies: (status) => dies.delete(status.type),
+		...diesAt("message_creating", "message_created", "message_updated", "message_sent"),
 	});
 	expect(deaths).toBe(4);
 	expect(letters(fake.visible("77").join(""))).toBe(letters(tokens.join("")));

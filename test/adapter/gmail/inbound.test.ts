@@ -3,19 +3,14 @@ import type { InboundMessage } from "../../../packages/adapter/src/kit.ts";
 import { createGmailFake, GMAIL_ADDRESS, type GmailFake } from "../../../packages/lab/src/gmail.ts";
 import { platform } from "../../../packages/platforms/src/gmail/gmail.ts";
 import { until } from "../../until.ts";
-import { faultOf, memory, type OpenSession, openSession } from "../session.ts";
+import { faultOf, listenTo, memory, type OpenSession, openSession, unsafe } from "../session.ts";
 
 let fake: GmailFake;
-let stopping: AbortController;
 
 beforeEach(async () => {
 	fake = await createGmailFake({ units: 10_000 });
-	stopping = new AbortController();
 });
-afterEach(async () => {
-	stopping.abort();
-	await fake.close();
-});
+afterEach(() => fake.close());
 
 const open = (state = memory(), more: Record<string, string> = {}): Promise<OpenSession> =>
 	openSession(platform, { ...fake.settings, ...more }, { state });
@@ -23,11 +18,9 @@ const open = (state = memory(), more: Record<string, string> = {}): Promise<Open
 /** Listens until `count` messages have come. */
 async function hear(count: number, state = memory()): Promise<InboundMessage[]> {
 	state.set("history_id", "1000");
-	const seen: InboundMessage[] = [];
-	const listening = (await open(state)).monitor?.(async (message) => void seen.push(message), stopping.signal);
-	await until(`${count} messages are heard`, () => seen.length >= count);
-	stopping.abort();
-	await listening;
+	const { seen, hears, stop } = listenTo(await open(state));
+	await hears(count);
+	await stop();
 	return seen;
 }
 
@@ -108,26 +101,17 @@ describe("the mailbox", () => {
 	test("what was not safe comes again, in order; the past does not come", async () => {
 		await fake.inject({ text: "long ago" });
 		const state = memory();
-		const starting = new AbortController();
-		const start = (await open(state)).monitor?.(async () => {}, starting.signal);
+		const start = listenTo(await open(state));
 		await until("the mailbox was read", () => state.get("history_id") !== undefined);
-		starting.abort();
-		await start;
+		await start.stop();
 		for (const text of ["one", "two", "three"]) await fake.inject({ text, mail: { inReplyTo: "<x@y>" } });
-		const seen: string[] = [];
-		const first = new AbortController();
-		const never = (await open(state)).monitor?.((message) => {
-			seen.push(message.text);
-			return seen.length === 1 ? Promise.resolve() : new Promise(() => {});
-		}, first.signal);
-		await until("2 messages are received", () => seen.length === 2);
-		first.abort();
-		await never;
-		const going = (await open(state)).monitor?.(async ({ text }) => void seen.push(text), stopping.signal);
-		await until("5 messages are received", () => seen.length === 5);
-		stopping.abort();
-		await going;
-		expect(seen).toEqual(["one", "two", "one", "two", "three"]);
+		const first = listenTo(await open(state), async ({ text }) => (text === "one" ? undefined : unsafe()));
+		await first.hears(2);
+		await first.stop();
+		const next = listenTo(await open(state));
+		await next.hears(3);
+		await next.stop();
+		expect([...first.texts(), ...next.texts()]).toEqual(["one", "two", "one", "two", "three"]);
 	});
 
 	test("when the history has been forgotten, mails since the last reading come", async () => {
@@ -142,26 +126,24 @@ describe("the mailbox", () => {
 
 	test("push: the watch is set, its secret decides, and the push is confirmed when the mail is safe", async () => {
 		const state = memory();
-		const seen: string[] = [];
 		const topic = "projects/p/topics/t";
 		const session = await open(state, { topic, webhook_secret: "s3cret" });
 		const post = (secret: string, method = "POST") =>
 			session.webhook?.({ method, query: new URLSearchParams({ secret }), headers: {}, body: Buffer.from("{}") });
 		expect(await post("s3cret")).toMatchObject({ status: 503 });
-		const listening = session.monitor?.(async ({ text }) => void seen.push(text), stopping.signal);
+		const { texts, stop } = listenTo(session);
 		await until("the mailbox was read", () => state.get("history_id") !== undefined);
 		await fake.inject({ text: "hi", mail: { inReplyTo: "<x@y>" } });
 		expect(await post("s3cret")).toEqual({ status: 204, messages: [] });
-		expect(seen).toEqual(["hi"]);
+		expect(texts()).toEqual(["hi"]);
 		expect(fake.watched).toEqual([topic]);
 		expect(await post("wrong")).toMatchObject({ status: 401 });
 		expect(await post("s3cret", "GET")).toMatchObject({ status: 405 });
-		stopping.abort();
-		await listening;
+		await stop();
 	});
 
 	test("a revoked token ends it with the reason", async () => {
 		const session = await open(memory(), { refresh_token: "old" });
-		expect((await faultOf(session.monitor?.(async () => {}, stopping.signal))).fault).toBe("denied");
+		expect((await faultOf(session.monitor?.(unsafe, new AbortController().signal))).fault).toBe("denied");
 	});
 });

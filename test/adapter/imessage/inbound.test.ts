@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { InboundMessage } from "../../../packages/adapter/src/kit.ts";
 import { createIMessageFake, type IMessageFake } from "../../../packages/lab/src/imessage/imessage.ts";
 import { OWN_CHAT } from "../../../packages/lab/src/imessage/mac.ts";
 import { platform } from "../../../packages/platforms/src/imessage/imessage.ts";
@@ -12,7 +11,7 @@ import {
 	readImsg,
 } from "../../../packages/platforms/src/imessage/inbound.ts";
 import { until } from "../../until.ts";
-import { faultOf, memory, type OpenSession, openSession, sendOptions } from "../session.ts";
+import { faultOf, listenTo, memory, type OpenSession, openSession, sendOptions, unsafe } from "../session.ts";
 
 const message = (more: Partial<BlueBubblesMessage> = {}): BlueBubblesMessage => ({
 	originalROWID: 3,
@@ -89,18 +88,15 @@ test("a message of imsg carries the number of its chat; reactions and our own ar
 
 describe("from the Mac", () => {
 	let fake: IMessageFake;
-	let stopping: AbortController;
 	let opened: OpenSession[];
 	let folder: string;
 
 	beforeEach(async () => {
 		fake = await createIMessageFake();
-		stopping = new AbortController();
 		opened = [];
 		folder = mkdtempSync(join(tmpdir(), "nexus-imessage-test-"));
 	});
 	afterEach(async () => {
-		stopping.abort();
 		for (const session of opened) await session.close?.();
 		await fake.close();
 		rmSync(folder, { recursive: true, force: true });
@@ -118,29 +114,22 @@ describe("from the Mac", () => {
 		async (backend) => {
 			await fake.inject({ text: "long ago" });
 			const state = memory();
-			const seen: InboundMessage[] = [];
-			const first = new AbortController();
 			state.set("last_row", "1");
 			await fake.inject({ text: "one" });
-			const never = (await open(backend, state)).monitor?.((inbound) => {
-				seen.push(inbound);
-				return new Promise(() => {});
-			}, first.signal);
-			await until("one message is received", () => seen.length === 1);
-			first.abort();
-			await never;
-			const going = (await open(backend, state)).monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
-			await until("2 messages are received", () => seen.length === 2);
+			const first = listenTo(await open(backend, state), unsafe);
+			await first.hears(1);
+			await first.stop();
+			const next = listenTo(await open(backend, state));
+			await next.hears(1);
 			const filePath = join(folder, "a.txt");
 			writeFileSync(filePath, "content");
 			await fake.inject({ text: "read", file: Buffer.from("content"), fileName: "a.txt", filePath });
-			await until("3 messages are received", () => seen.length === 3);
-			stopping.abort();
-			await going;
-			expect(seen.map(({ text }) => text)).toEqual(["one", "one", "read"]);
-			expect(seen[0]?.eventId).toBe(seen[1]?.eventId);
+			await next.hears(2);
+			await next.stop();
+			expect([...first.texts(), ...next.texts()]).toEqual(["one", "one", "read"]);
+			expect(first.seen[0]?.eventId).toBe(next.seen[0]?.eventId);
 			const data = Buffer.from("content").toString("base64");
-			expect(seen[2]?.attachments).toEqual([{ name: "a.txt", contentType: "text/plain", data }]);
+			expect(next.seen[1]?.attachments).toEqual([{ name: "a.txt", contentType: "text/plain", data }]);
 			expect(state.get("last_row")).toBe("3");
 		},
 	);
@@ -150,28 +139,24 @@ describe("from the Mac", () => {
 		const state = memory();
 		state.set("last_row", "1");
 		await fake.inject({ text: "overtakes", cursor: 1 });
-		const seen: InboundMessage[] = [];
-		const going = (await open("imsg", state)).monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
-		await until("one message is received", () => seen.length === 1);
+		const { hears, stop } = listenTo(await open("imsg", state));
+		await hears(1);
 		expect(state.get("last_row")).toBe("1");
 		await fake.inject({ text: "next" });
 		await until("row 3 is recorded", () => state.get("last_row") === "3");
-		stopping.abort();
-		await going;
+		await stop();
 	});
 
 	test.each(["bluebubbles", "imsg"])("%s: years of messages that the Mac fetches are not answered", async (backend) => {
 		const state = memory();
 		state.set("last_row", "1");
-		const seen: InboundMessage[] = [];
 		await fake.inject({ text: "heard" });
 		await fake.inject({ text: "last year", at: Date.now() - 365 * 86_400_000 });
 		await fake.inject({ text: "now" });
-		const going = (await open(backend, state)).monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
+		const { texts, stop } = listenTo(await open(backend, state));
 		await until("row 3 is recorded", () => state.get("last_row") === "3");
-		stopping.abort();
-		await going;
-		expect(seen.map(({ text }) => text)).toEqual(["now"]);
+		await stop();
+		expect(texts()).toEqual(["now"]);
 	});
 
 	test.each(["bluebubbles", "imsg"])(
@@ -180,33 +165,29 @@ describe("from the Mac", () => {
 			const state = memory();
 			await fake.inject({ text: "before" });
 			state.set("last_row", "1");
-			const seen: InboundMessage[] = [];
 			const session = await open(backend, state);
-			const going = session.monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
+			const { texts, stop } = listenTo(session);
 			await session.create({ to: OWN_CHAT }, "An answer", sendOptions("n1"));
 			await session.create({ to: OWN_CHAT }, "Nexus here: “another”", sendOptions("n2"));
 			// A person wrote the same a minute earlier.
 			await fake.inject({ text: "An answer", to: OWN_CHAT, at: Date.now() - 60_000 });
 			await fake.inject({ text: "hello", to: OWN_CHAT });
-			await until("hello is received", () => seen.some(({ text }) => text === "hello"));
-			stopping.abort();
-			await going;
-			expect(seen.map(({ text }) => text)).toEqual(["An answer", "hello"]);
+			await until("hello is received", () => texts().includes("hello"));
+			await stop();
+			expect(texts()).toEqual(["An answer", "hello"]);
 		},
 	);
 
 	test("a person's message with the same short text as the agent's is received", async () => {
 		const state = memory();
 		state.set("last_row", "0");
-		const seen: InboundMessage[] = [];
 		const session = await open("bluebubbles", state);
 		await session.create({ to: "iMessage;-;+15550009" }, "OK", sendOptions("n1"));
-		const going = session.monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
+		const { texts, hears, stop } = listenTo(session);
 		await fake.inject({ text: "OK", to: "iMessage;-;+15550009", at: Date.now() + 5000 });
-		await until("OK is received", () => seen.some(({ text }) => text === "OK"));
-		stopping.abort();
-		await going;
-		expect(seen.map(({ text }) => text)).toEqual(["OK"]);
+		await hears(1);
+		await stop();
+		expect(texts()).toEqual(["OK"]);
 	});
 
 	test("BlueBubbles: a webhook with what the account wrote to itself brings nothing", async () => {
@@ -224,36 +205,27 @@ describe("from the Mac", () => {
 	test("imsg: messages that come while no process listens are not lost, also before the first one was received", async () => {
 		await fake.inject({ text: "long ago" });
 		const state = memory();
-		const first = new AbortController();
-		const silent = (await open("imsg", state)).monitor?.(async () => {}, first.signal);
+		const first = listenTo(await open("imsg", state));
 		await until("row 1 is recorded", () => state.get("last_row") === "1");
-		first.abort();
-		await silent;
+		await first.stop();
 		await fake.inject({ text: "meanwhile" });
-		const seen: InboundMessage[] = [];
-		const going = (await open("imsg", state)).monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
-		await until("one message is received", () => seen.length === 1);
-		expect(seen[0]?.text).toBe("meanwhile");
-		stopping.abort();
-		await going;
+		const next = listenTo(await open("imsg", state));
+		await next.hears(1);
+		expect(next.texts()[0]).toBe("meanwhile");
+		await next.stop();
 	});
 
 	test("BlueBubbles: listening without a position begins now; a wrong password ends it with the reason", async () => {
 		await fake.inject({ text: "long ago" });
 		const state = memory();
-		const seen: InboundMessage[] = [];
-		const going = (await open("bluebubbles", state)).monitor?.(
-			async (inbound) => void seen.push(inbound),
-			stopping.signal,
-		);
+		const { texts, hears, stop } = listenTo(await open("bluebubbles", state));
 		await until("row 1 is recorded", () => state.get("last_row") === "1");
 		await fake.inject({ text: "new" });
-		await until("one message is received", () => seen.length === 1);
-		expect(seen[0]?.text).toBe("new");
+		await hears(1);
+		expect(texts()[0]).toBe("new");
 		const wrong = await open("bluebubbles", memory(), { password: "wrong" });
-		expect((await faultOf(wrong.monitor?.(async () => {}, stopping.signal))).fault).toBe("denied");
-		stopping.abort();
-		await going;
+		expect((await faultOf(wrong.monitor?.(unsafe, new AbortController().signal))).fault).toBe("denied");
+		await stop();
 	});
 
 	test("webhook: the secret of its address decides; a repeated one has the same id", async () => {

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { createNostrFake, type NostrFake, person, piecesOf, readPieces } from "../../../packages/lab/src/nostr.ts";
 import { GIFT_WRAP, NOTE, STREAM } from "../../../packages/platforms/src/nostr/events.ts";
 import { until } from "../../until.ts";
-import { deliver, startAdapter, TIME } from "../process.ts";
+import { deliver, letters, sentences, startAdapter, TIME } from "../process.ts";
 
 const ROOT = "b".repeat(64);
 const THREAD = `thread:${ROOT}`;
@@ -18,11 +18,6 @@ beforeEach(async () => {
 afterEach(() => fake.close());
 
 const wish = (to: string) => ({ channel: "nostr", settings: { ...fake.settings }, target: { to } });
-
-const sentences = (count: number): string[] =>
-	Array.from({ length: count }, (_, index) => `Sentence ${index} is here, complete. `);
-
-const letters = (text: string): string => text.replace(/\s+/g, "");
 
 test("I7 R2-87: in a thread an answer streams in pieces and is stored once, as one reply", async () => {
 	const tokens = sentences(60);

@@ -1,10 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { InboundMessage } from "../../../packages/adapter/src/kit.ts";
 import { createSignalFake, SIGNAL_NUMBER, SIGNAL_UUID, type SignalFake } from "../../../packages/lab/src/signal.ts";
 import { readEnvelope } from "../../../packages/platforms/src/signal/inbound.ts";
 import { platform } from "../../../packages/platforms/src/signal/signal.ts";
-import { until } from "../../until.ts";
-import { faultOf, memory, openSession } from "../session.ts";
+import { faultOf, listenTo, memory, openSession, unsafe } from "../session.ts";
 
 const ME = { number: SIGNAL_NUMBER, uuid: SIGNAL_UUID };
 
@@ -102,55 +100,44 @@ describe("an envelope as a message", () => {
 
 describe("the event stream", () => {
 	let fake: SignalFake;
-	let stopping: AbortController;
 
 	beforeEach(async () => {
 		fake = await createSignalFake();
-		stopping = new AbortController();
 	});
-	afterEach(async () => {
-		stopping.abort();
-		await fake.close();
-	});
+	afterEach(() => fake.close());
 
-	const open = (state = memory(), more: Record<string, string> = {}) =>
+	const open = (state = fromTheBeginning(), more: Record<string, string> = {}) =>
 		openSession(platform, { ...fake.settings, ...more }, { state });
 
-	test("a message that was not safe comes again; one that was does not; a broken stream is resumed", async () => {
+	/** A stream without a position begins now; with any it brings what is kept. */
+	const fromTheBeginning = () => {
 		const state = memory();
-		const seen: InboundMessage[] = [];
-		// A stream without a position begins now; with any it brings what is kept.
 		state.set("last_event", "0-0");
-		const first = new AbortController();
-		const never = (await open(state)).monitor?.((message) => {
-			seen.push(message);
-			return new Promise(() => {});
-		}, first.signal);
+		return state;
+	};
+
+	test("a message that was not safe comes again; one that was does not; a broken stream is resumed", async () => {
+		const state = fromTheBeginning();
+		const first = listenTo(await open(state), unsafe);
 		await fake.inject({ text: "one" });
-		await until("one message is received", () => seen.length === 1);
-		first.abort();
-		await never;
-		const going = (await open(state)).monitor?.(async (message) => void seen.push(message), stopping.signal);
-		await until("2 messages are received", () => seen.length === 2);
+		await first.hears(1);
+		await first.stop();
+		const next = listenTo(await open(state));
+		await next.hears(1);
 		fake.dropEvents();
 		await fake.inject({ text: "two" });
-		await until("3 messages are received", () => seen.length === 3);
-		stopping.abort();
-		await going;
-		expect(seen.map(({ text }) => text)).toEqual(["one", "one", "two"]);
-		expect(seen[0]?.eventId).toBe(seen[1]?.eventId);
+		await next.hears(2);
+		await next.stop();
+		expect([...first.texts(), ...next.texts()]).toEqual(["one", "one", "two"]);
+		expect(first.seen[0]?.eventId).toBe(next.seen[0]?.eventId);
 	});
 
 	test("attachments are fetched", async () => {
-		const seen: InboundMessage[] = [];
-		const state = memory();
-		state.set("last_event", "0-0");
 		await fake.inject({ text: "read", file: Buffer.from("content"), fileName: "a.txt" });
 		await fake.inject({ text: "gone", attachments: [{ id: "404", contentType: "text/plain" }] });
-		const going = (await open(state)).monitor?.(async (message) => void seen.push(message), stopping.signal);
-		await until("2 messages are received", () => seen.length === 2);
-		stopping.abort();
-		await going;
+		const { seen, hears, stop } = listenTo(await open());
+		await hears(2);
+		await stop();
 		const data = Buffer.from("content").toString("base64");
 		expect(seen[0]?.attachments).toEqual([{ name: "a.txt", contentType: "text/plain", data }]);
 		expect(seen[1]?.text).toMatch(/^gone\n\[attachment 404 could not be fetched: getAttachment: -1/);
@@ -159,20 +146,16 @@ describe("the event stream", () => {
 	test("a message is not lost when our own id cannot be asked for", async () => {
 		await fake.close();
 		fake = await createSignalFake({ lookup: false });
-		const seen: InboundMessage[] = [];
-		const state = memory();
-		state.set("last_event", "0-0");
 		const mentions = [{ number: SIGNAL_NUMBER, uuid: "u", start: 0, length: 1 }];
 		await fake.inject({ text: "\uFFFC hi", to: "group:abc=", mentions });
-		const going = (await open(state)).monitor?.(async (message) => void seen.push(message), stopping.signal);
-		await until("one message is received", () => seen.length === 1);
-		stopping.abort();
-		await going;
+		const { seen, hears, stop } = listenTo(await open());
+		await hears(1);
+		await stop();
 		expect(seen).toMatchObject([{ text: "hi", mention: true }]);
 	});
 
 	test("an unknown number ends it with the reason", async () => {
 		const session = await open(memory(), { number: "+15005550999" });
-		expect((await faultOf(session.monitor?.(async () => {}, stopping.signal))).fault).toBe("denied");
+		expect((await faultOf(session.monitor?.(unsafe, new AbortController().signal))).fault).toBe("denied");
 	});
 });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createSignalFake, type SignalFake } from "../../../packages/lab/src/signal.ts";
-import { deliver, TIME } from "../process.ts";
+import { deliver, diesAt, letters, sentences, TIME } from "../process.ts";
 
 const TO = "+15551230001";
 
@@ -17,11 +17,6 @@ const wish = (drafts = "false") => ({
 	target: { to: TO },
 });
 
-const sentences = (count: number): string[] =>
-	Array.from({ length: count }, (_, index) => `Sentence ${index} is here, complete. `);
-
-const letters = (text: string): string => text.replace(/\s+/g, "");
-
 test("I7: without drafts an answer is sent once, at its end, in messages that fit", async () => {
 	const tokens = sentences(80);
 	await deliver({ ...wish(), tokens, tokenEveryMs: 2 });
@@ -31,13 +26,11 @@ test("I7: without drafts an answer is sent once, at its end, in messages that fi
 
 test("I7: with drafts a killed adapter is resumed in the same message", async () => {
 	const tokens = sentences(100);
-	const dies = new Set(["message_creating", "message_created", "message_updated", "message_sent"]);
 	const { deaths } = await deliver({
 		...wish("true"),
 		tokens,
 		tokenEveryMs: 40,
-		comes: (index) => index < 30 || !dies.has("message_updated"),
-		dies: ({ type }) => dies.delete(type),
+		...diesAt("message_creating", "message_created", "message_updated", "message_sent"),
 	});
 	expect(deaths).toBe(4);
 	expect(letters(fake.visible(TO).join(""))).toBe(letters(tokens.join("")));

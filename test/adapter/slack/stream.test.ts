@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createSlackFake, type SlackFake } from "../../../packages/lab/src/slack/slack.ts";
-import { afterWrites, deliver, expectPaced, TIME } from "../process.ts";
+import { afterWrites, deliver, diesAt, expectPaced, letters, sentences, TIME } from "../process.ts";
 
 const THREAD = "1700000000.000001";
 const inThread = { to: "C1", thread_id: THREAD, user_id: "U1", team_id: "TTEAM" };
@@ -9,11 +9,6 @@ const BOTH = [
 	["as a stream", inThread],
 	["by edits", inChannel],
 ] as const;
-
-const sentences = (count: number): string[] =>
-	Array.from({ length: count }, (_, index) => `Sentence ${index} is here and complete. `);
-
-const letters = (text: string): string => text.replace(/\s+/g, "");
 
 const timesOf = (fake: SlackFake, name: string): number[] =>
 	fake.calls.filter((call) => call.name === name).map(({ at }) => at);
@@ -33,7 +28,7 @@ async function withFake(work: (fake: SlackFake) => Promise<void>): Promise<void>
 describe.concurrent("the adapter as a process", () => {
 	test("I7: an answer in a thread is a native stream, appended at most 100 times a minute", () =>
 		withFake(async (fake) => {
-			const tokens = sentences(60);
+			const tokens = sentences(60, "is here and complete");
 			const params = { channel: "slack", settings: fake.settings, target: inThread, tokens, tokenEveryMs: 60 };
 			const delivered = await deliver({ ...params, comes: afterWrites(() => writesOf(fake), [1, 20, 40]) });
 			expect(fake.visible("C1")).toEqual([tokens.join("").trim()]);
@@ -46,7 +41,7 @@ describe.concurrent("the adapter as a process", () => {
 
 	test("I7: elsewhere it is a message that is edited at most 50 times a minute", () =>
 		withFake(async (fake) => {
-			const tokens = sentences(80);
+			const tokens = sentences(80, "is here and complete");
 			const params = { channel: "slack", settings: fake.settings, target: inChannel, tokens, tokenEveryMs: 60 };
 			const delivered = await deliver({ ...params, comes: afterWrites(() => writesOf(fake), [1, 25, 50]) });
 			expect(fake.visible("C2")).toEqual([tokens.join("").trim()]);
@@ -56,16 +51,14 @@ describe.concurrent("the adapter as a process", () => {
 
 	test.each(BOTH)("I7: killed while it writes %s, it is resumed in the same message", (_, target) =>
 		withFake(async (fake) => {
-			const tokens = sentences(180);
-			const dies = new Set(["message_created", "message_updated", "message_sent"]);
+			const tokens = sentences(180, "is here and complete");
 			const { deaths } = await deliver({
 				channel: "slack",
 				settings: fake.settings,
 				target,
 				tokens,
 				tokenEveryMs: 25,
-				comes: (index) => index < 30 || !dies.has("message_updated"),
-				dies: (status) => dies.delete(status.type),
+				...diesAt("message_created", "message_updated", "message_sent"),
 			});
 			expect(deaths).toBe(3);
 			expect(letters(fake.visible(target.to).join(""))).toBe(letters(tokens.join("")));
@@ -75,7 +68,7 @@ describe.concurrent("the adapter as a process", () => {
 
 	test("a stream that Slack ended is written on by edits", () =>
 		withFake(async (fake) => {
-			const tokens = sentences(60);
+			const tokens = sentences(60, "is here and complete");
 			let expired = false;
 			const dies = ({ type }: { type: string }) => {
 				if (type !== "message_created") return false;

@@ -2,69 +2,24 @@
 
 import fc from "fast-check";
 
-const grapheme = fc.constantFrom(
-	"👨‍👩‍👧‍👦",
-	"🇩🇪",
-	"🇩🇪🇫🇷",
-	"é",
-	"क्षि",
-	"👍🏽",
-	"ｱ゙",
-	"שלום",
-	"مرحبا",
-	"日本語",
-	"𝒳",
-	"❤️",
-);
+/** One of the words of a text. */
+const oneOf = (text: string): fc.Arbitrary<string> => fc.constantFrom(...text.split(" "));
+const grapheme = oneOf("👨‍👩‍👧‍👦 🇩🇪 🇩🇪🇫🇷 é क्षि 👍🏽 ｱ゙ שלום مرحبا 日本語 𝒳 ❤️");
+const MARKS =
+	"`code` ``a`b`` ```x``` **bold** * - 1. 2) # > ~~~ ``` | [a](http://b.c/d) <b> a. ok! \\ &amp; ___ ~~no~~";
 const word = fc.oneof(
 	{ weight: 6, arbitrary: fc.stringMatching(/^[a-z]{1,9}$/) },
 	{ weight: 1, arbitrary: fc.stringMatching(/^[A-Za-z0-9/.:?=&-]{30,120}$/) },
 	{ weight: 2, arbitrary: grapheme },
-	{
-		weight: 2,
-		arbitrary: fc.constantFrom(
-			"`code`",
-			"``a`b``",
-			"```x```",
-			"**bold**",
-			"*",
-			"-",
-			"1.",
-			"2)",
-			"#",
-			">",
-			"~~~",
-			"```",
-			"|",
-			"[a](http://b.c/d)",
-			"<b>",
-			"a.",
-			"ok!",
-			"\\",
-			"&amp;",
-			"___",
-			"~~no~~",
-		),
-	},
+	{ weight: 2, arbitrary: oneOf(MARKS) },
 );
 const sentence = fc.array(word, { minLength: 1, maxLength: 12 }).map((words) => words.join(" "));
 const codeLine = fc.oneof(
 	fc.constant(""),
 	sentence,
 	fc.constantFrom(
-		"    deep",
-		"\ttab",
-		"``` not here",
-		"~~~",
-		"```",
-		"`",
-		"// x ```",
-		"- a",
-		"> b",
-		"  ",
-		"}",
-		"````",
-		"x".repeat(90),
+		...["    deep", "\ttab", "``` not here", "// x ```", "- a", "> b", "  ", "x".repeat(90)],
+		...["~~~", "```", "`", "}", "````"],
 	),
 );
 

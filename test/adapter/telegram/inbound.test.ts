@@ -1,12 +1,11 @@
 import type { Update } from "grammy/types";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { InboundMessage } from "../../../packages/adapter/src/kit.ts";
 import { createTelegramFake, type TelegramFake } from "../../../packages/lab/src/telegram/telegram.ts";
 import { readUpdate } from "../../../packages/platforms/src/telegram/inbound.ts";
 import { platform } from "../../../packages/platforms/src/telegram/telegram.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { until } from "../../until.ts";
-import { openSession } from "../session.ts";
+import { listenTo, openSession, unsafe } from "../session.ts";
 
 const ME = { id: 7, username: "Nexus_bot" };
 const PRIVATE = { id: 42, type: "private", first_name: "Ann" };
@@ -170,66 +169,51 @@ describe("an update as a message", () => {
 
 describe("from the platform", () => {
 	let fake: TelegramFake;
-	let stopping: AbortController;
 
 	beforeEach(async () => {
 		fake = await createTelegramFake();
-		stopping = new AbortController();
 	});
-	afterEach(async () => {
-		stopping.abort();
-		await fake.close();
-	});
+	afterEach(() => fake.close());
 
 	const open = (settings: Record<string, string> = {}) =>
 		openSession(platform, { ...fake.settings, ...settings }, { clock: systemClock });
 
 	test("polling: a message is confirmed only when it is safe, and comes again when it was not", async () => {
 		await fake.inject({ text: "one" });
-		const taken: InboundMessage[] = [];
-		const first = new AbortController();
-		const never = (await open()).monitor?.((message) => {
-			taken.push(message);
-			return new Promise(() => {});
-		}, first.signal);
-		await until("one message is received", () => taken.length === 1);
-		first.abort();
-		await never;
+		const first = listenTo(await open(), unsafe);
+		await first.hears(1);
+		await first.stop();
 		expect(fake.pending()).toBe(1);
-		const safe = (await open()).monitor?.(async (message) => void taken.push(message), stopping.signal);
-		await until("2 messages are received", () => taken.length === 2);
+		const safe = listenTo(await open());
+		await safe.hears(1);
 		await fake.inject({ text: "two" });
-		await until("3 messages are received and confirmed", () => taken.length === 3 && fake.pending() === 0);
-		stopping.abort();
-		await safe;
-		expect(taken.map(({ text }) => text)).toEqual(["one", "one", "two"]);
-		expect(taken[0]?.eventId).toBe(taken[1]?.eventId);
+		await safe.hears(2);
+		await until("both are confirmed", () => fake.pending() === 0);
+		await safe.stop();
+		expect([...first.texts(), ...safe.texts()]).toEqual(["one", "one", "two"]);
+		expect(first.seen[0]?.eventId).toBe(safe.seen[0]?.eventId);
 	});
 
 	test("polling continues after failures, and takes an old webhook away", async () => {
-		const seen: string[] = [];
 		fake.fault({ kind: "5xx", count: 1, call: "deleteWebhook" });
-		const polling = (await open()).monitor?.(async ({ text }) => void seen.push(text), stopping.signal);
+		const polling = listenTo(await open());
 		await fake.inject({ text: "late" });
-		await until("one message is received", () => seen.length === 1);
-		stopping.abort();
-		await polling;
+		await polling.hears(1);
+		await polling.stop();
 		expect(fake.calls.filter(({ name }) => name === "deleteWebhook")).toHaveLength(2);
 	});
 
 	test("polling with a wrong token ends with the reason", async () => {
 		const session = await open({ token: "1:wrong" });
-		await expect(session.monitor?.(async () => {}, stopping.signal)).rejects.toMatchObject({ fault: "denied" });
+		await expect(session.monitor?.(unsafe, new AbortController().signal)).rejects.toMatchObject({ fault: "denied" });
 	});
 
 	test("attachments are fetched; one that is too large is named", async () => {
-		const seen: InboundMessage[] = [];
-		const polling = (await open()).monitor?.(async (message) => void seen.push(message), stopping.signal);
+		const { seen, hears, stop } = listenTo(await open());
 		await fake.inject({ text: "read this", file: Buffer.from("content"), fileName: "a.txt" });
 		await fake.inject({ text: "and this", file: Buffer.from("x"), fileBytes: 99_000_000, fileName: "b.txt" });
-		await until("2 messages are received", () => seen.length === 2);
-		stopping.abort();
-		await polling;
+		await hears(2);
+		await stop();
 		expect(seen[0]?.attachments).toEqual([
 			{ name: "a.txt", contentType: "text/plain", data: Buffer.from("content").toString("base64") },
 		]);
@@ -239,14 +223,13 @@ describe("from the platform", () => {
 
 	test("webhook: stopped while it is announced, it ends at once", async () => {
 		const session = await open({ webhook_url: "https://example.org/hook", webhook_secret: "s3cret" });
-		stopping.abort();
-		await session.monitor?.(async () => {}, stopping.signal);
+		await session.monitor?.(unsafe, AbortSignal.abort());
 		expect(fake.calls.map(({ name }) => name)).toEqual(["setWebhook"]);
 	});
 
 	test("webhook: announced with its secret; right secret in, wrong or no secret out", async () => {
 		const session = await open({ webhook_url: "https://example.org/hook", webhook_secret: "s3cret" });
-		const listening = session.monitor?.(async () => {}, stopping.signal);
+		const { stop } = listenTo(session);
 		await until("the webhook is set", () =>
 			fake.calls.some(({ name, status }) => name === "setWebhook" && status === 200),
 		);
@@ -268,7 +251,6 @@ describe("from the platform", () => {
 		expect(await request("s3cret", "{")).toMatchObject({ status: 400, messages: [] });
 		expect(await request("s3cret", good, "GET")).toMatchObject({ status: 405, messages: [] });
 		expect(await request(undefined, good, "POST", await open())).toMatchObject({ status: 401, messages: [] });
-		stopping.abort();
-		await listening;
+		await stop();
 	});
 });

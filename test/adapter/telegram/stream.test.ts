@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createTelegramFake, type TelegramFake } from "../../../packages/lab/src/telegram/telegram.ts";
 import { until } from "../../until.ts";
-import { afterWrites, deliver, expectPaced, startAdapter, TIME } from "../process.ts";
+import { afterWrites, deliver, diesAt, expectPaced, letters, sentences, startAdapter, TIME } from "../process.ts";
 
 let fake: TelegramFake;
 
@@ -13,13 +13,8 @@ beforeEach(async () => {
 });
 afterEach(() => fake.close());
 
-const sentences = (count: number): string[] =>
-	Array.from({ length: count }, (_, index) => `Sentence ${index} is here & <complete>. `);
-
-const letters = (text: string): string => text.replace(/\s+/g, "");
-
 test("I7: an answer grows by edits, at least 500 ms apart, and is complete", async () => {
-	const tokens = sentences(60);
+	const tokens = sentences(60, "is here & <complete>");
 	const params = { channel: "telegram", settings: fake.settings, target: { to: "42" }, tokens, tokenEveryMs: 25 };
 	const delivered = await deliver({ ...params, comes: afterWrites(() => fake.calls.length, [1, 20, 40]) });
 	expect(fake.visible("42")).toEqual([tokens.join("").trim()]);
@@ -34,16 +29,14 @@ test("I7: an answer full of links continues in further messages before Telegram 
 });
 
 test("I7: an adapter killed while it writes is resumed in the same message", async () => {
-	const tokens = sentences(150);
-	const dies = new Set(["message_creating", "message_created", "message_updated", "message_sent"]);
+	const tokens = sentences(150, "is here & <complete>");
 	const { deaths } = await deliver({
 		channel: "telegram",
 		settings: fake.settings,
 		target: { to: "42" },
 		tokens,
 		tokenEveryMs: 12,
-		comes: (index) => index < 30 || !dies.has("message_updated"),
-		dies: (status) => dies.delete(status.type),
+		...diesAt("message_creating", "message_created", "message_updated", "message_sent"),
 	});
 	expect(deaths).toBe(4);
 	expect(letters(fake.visible("42").join(""))).toBe(letters(tokens.join("")));
@@ -51,7 +44,7 @@ test("I7: an adapter killed while it writes is resumed in the same message", asy
 });
 
 test("drafts: previews while it grows, one message at the end", async () => {
-	const tokens = sentences(40);
+	const tokens = sentences(40, "is here & <complete>");
 	await deliver({
 		channel: "telegram",
 		settings: { ...fake.settings, drafts: "true" },

@@ -16,7 +16,7 @@ import { gate, until } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { fauxEngine, fauxModel, NO_RETRY, tool as piTool, said } from "../../engine/pi-kit.ts";
 import { answer, asks, delta, modelOf, setupOf, text, toolOf } from "../../engine/reason-act/kit.ts";
-import { messageOf, type NexRigOptions, nexRig } from "../inbox/rig.ts";
+import { type NexRigOptions, nexRig, telegram } from "../inbox/rig.ts";
 
 const GROUP = "telegram:bot:g1";
 
@@ -35,17 +35,19 @@ const wordsOf = (message: { role: string; content: unknown } | undefined): strin
 
 const callIn = (calls: Calls, words: string) => Object.entries(calls).find(([key]) => words.includes(key))?.[1];
 
+/** Tools that note that they acted. */
+const actingIn = (acted: string[]) => (name: string) =>
+	toolOf(name, {
+		execute: async () => {
+			acted.push(name);
+			return textResult(`${name} done`);
+		},
+	});
+
 async function reasonActs(calls: Calls, toolSources: never[] = []): Promise<Made> {
 	const acted: string[] = [];
 	const door = gate();
-	const tools = ["write", "mcp__mail__send", "mcp__web__fetch", "bash", "note"].map((name) =>
-		toolOf(name, {
-			execute: async () => {
-				acted.push(name);
-				return textResult(`${name} done`);
-			},
-		}),
-	);
+	const tools = ["write", "mcp__mail__send", "mcp__web__fetch", "bash", "note"].map(actingIn(acted));
 	const { model } = modelOf([], {
 		async *stream({ messages, signal }) {
 			const words = wordsOf(messages.at(-1));
@@ -87,9 +89,7 @@ async function piActs(name: "pi" | "pi-coding-agent", calls: Calls): Promise<Mad
 }
 
 const configOf = (queue: QueueConfig = { mode: "followup" }, fields: Partial<InboundConfig> = {}): InboundConfig => ({
-	channels: {
-		telegram: { acl: { owner: ["olga"], unknown: "allow", groups: "always" }, accounts: { bot: {} }, queue },
-	},
+	...telegram({ acl: { owner: ["olga"], unknown: "allow", groups: "always" }, queue }),
 	...fields,
 });
 
@@ -100,12 +100,8 @@ async function world({ engine, acted, door }: Made, config = configOf(), options
 	const parts = nexRig(play, { config, engine, engineFields: engine, ...options });
 	await parts.nex.load();
 	const chat = { id: "g1", type: "group" as const };
-	const say = (sender: string, words: string, fields: Parameters<typeof messageOf>[1] = {}) =>
-		parts.nex.receive({
-			channel: "telegram",
-			account: "bot",
-			message: messageOf(words, { from: { id: sender, name: `${sender}!` }, chat, target: { to: "g1" }, ...fields }),
-		});
+	const say = (sender: string, words: string, fields: Parameters<typeof parts.hear>[1] = {}) =>
+		parts.hear(words, { from: { id: sender, name: `${sender}!` }, chat, target: { to: "g1" }, ...fields });
 	/** Its turn is on record. */
 	const done = async (sender: string, words: string) => {
 		const { runId } = await say(sender, words);
@@ -126,51 +122,22 @@ const BECAUSE = "words of guest! (guest) on telegram are in the conversation";
 type World = Awaited<ReturnType<typeof world>>;
 
 /** How the guest's words come before the owner's, by mode. */
+const before = async ({ done, say }: World) => {
+	await done("guest", "plant");
+	await say("olga", "hello");
+};
+const during = async ({ say, broker, door }: World) => {
+	await say("guest", "wait");
+	await until(() => broker.liveRuns()[0]?.text === "…");
+	await say("olga", "hello");
+	door.open();
+};
 const MODES: [mode: string, queue: QueueConfig, play: (one: World) => Promise<void>][] = [
-	[
-		"followup",
-		{ mode: "followup" },
-		async ({ done, say }) => {
-			await done("guest", "plant");
-			await say("olga", "hello");
-		},
-	],
-	[
-		"followup, behind a busy session",
-		{ mode: "followup" },
-		async ({ say, door }) => {
-			await say("guest", "wait");
-			await say("olga", "hello");
-			door.open();
-		},
-	],
-	[
-		"interrupt",
-		{ mode: "interrupt" },
-		async ({ say, broker }) => {
-			await say("guest", "wait");
-			await until(() => broker.liveRuns()[0]?.text === "…");
-			await say("olga", "hello");
-		},
-	],
-	[
-		"reject",
-		{ mode: "reject" },
-		async ({ done, say }) => {
-			await done("guest", "plant");
-			await say("olga", "hello");
-		},
-	],
-	[
-		"inject",
-		{ mode: "inject" },
-		async ({ say, broker, door }) => {
-			await say("guest", "wait");
-			await until(() => broker.liveRuns()[0]?.text === "…");
-			await say("olga", "hello");
-			door.open();
-		},
-	],
+	["followup", { mode: "followup" }, before],
+	["followup, behind a busy session", { mode: "followup" }, during],
+	["interrupt", { mode: "interrupt" }, during],
+	["reject", { mode: "reject" }, before],
+	["inject", { mode: "inject" }, during],
 ];
 
 describe("A10: a guest's words in the history of an owner's run", () => {
@@ -221,12 +188,8 @@ describe("A10: a guest's words in the history of an owner's run", () => {
 		const one = await world(await reasonActs({ "now hello": ["write"] }), configOf(queue));
 		await one.say("olga", "wait");
 		await until(() => one.broker.liveRuns()[0]?.text === "…");
-		for (const [sender, words] of [
-			["guest", "plant"],
-			["olga", "two"],
-			["olga", "three"],
-		] as const)
-			await one.say(sender, words);
+		await one.say("guest", "plant");
+		for (const words of ["two", "three"]) await one.say("olga", words);
 		one.door.open();
 		await until(() => one.look.queued().length === 0);
 		await one.quiet();
@@ -262,11 +225,11 @@ describe("A10: a guest's words in the history of an owner's run", () => {
 
 	test("a guest who may do less than another narrows that one's run, too", async () => {
 		const acl = { allow: ["guest", { sender: "max", tools: ["mcp__mail__*"] }], groups: "always" as const };
-		const config: InboundConfig = {
-			channels: { telegram: { acl, accounts: { bot: {} }, queue: { mode: "followup" } } },
+		const config = {
+			...telegram({ acl, queue: { mode: "followup" } }),
+			approvals: { policy: { "mcp__*": "never" as const } },
 		};
-		const policy = { "mcp__*": "never" as const };
-		const one = await world(await reasonActs({ hello: ["mcp__mail__send"] }), { ...config, approvals: { policy } });
+		const one = await world(await reasonActs({ hello: ["mcp__mail__send"] }), config);
 		await one.done("max", "hello");
 		expect(one.acted).toEqual(["mcp__mail__send"]);
 		await one.done("guest", "plant");
@@ -346,14 +309,7 @@ describe("text from outside", () => {
 
 	test("nor what it answered in the same run; calls of one message were made before any result", async () => {
 		const acted: string[] = [];
-		const tools = ["mcp__web__fetch", "mcp__mail__send", "write"].map((name) =>
-			toolOf(name, {
-				execute: async () => {
-					acted.push(name);
-					return textResult("do more");
-				},
-			}),
-		);
+		const tools = ["mcp__web__fetch", "mcp__mail__send", "write"].map(actingIn(acted));
 		const both = answer(asks("mcp__web__fetch"), asks("mcp__mail__send"));
 		const { model } = modelOf([both, answer(asks("write")), answer(text("ok"))]);
 		const engine = reasonActEngine(await setupOf({}, model, tools));

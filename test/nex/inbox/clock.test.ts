@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from "vitest";
 import type { Clock } from "../../../packages/protocol/src/clock.ts";
-import { tempFile, text, ticks, until } from "../../broker/rig.ts";
+import { tempFile, ticks, until } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
-import { nexRig } from "./rig.ts";
+import { echo, nexRig, queueOf } from "./rig.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -26,17 +26,12 @@ function settable(monotonic = true) {
 	};
 }
 
-describe("a clock that is set back by an hour", () => {
-	const collect = { mode: "collect", collectMs: 1500, messagesMax: 10, atCap: "drop_newest" } as const;
+const collect = queueOf("collect", { collectMs: 1500 });
 
+describe("a clock that is set back by an hour", () => {
 	test("I10: messages that are being collected are answered on time", async () => {
 		const time = settable(false);
-		const { submit, look } = nexRig(
-			async function* ({ messages }) {
-				yield { type: "text", delta: `re ${messages.at(-1)!.text}` };
-			},
-			{ clock: time.clock },
-		);
+		const { submit, look } = nexRig(echo, { clock: time.clock });
 		await submit({ session: "main", text: "one", queue: collect });
 		await submit({ session: "main", text: "two", queue: collect });
 		time.set(-HOUR_MS);
@@ -56,12 +51,7 @@ describe("a clock that is set back by an hour", () => {
 		await before.submit({ session: "main", text: "one", queue: collect });
 		await before.bus.close();
 		time.set(-HOUR_MS);
-		const after = nexRig(
-			async function* () {
-				yield { type: "text", delta: "answer" };
-			},
-			{ clock: time.clock, path },
-		);
+		const after = nexRig(echo, { clock: time.clock, path });
 		await after.nex.recover();
 		await ticks(4);
 		time.advance(1500);
@@ -72,16 +62,10 @@ describe("a clock that is set back by an hour", () => {
 describe("a clock that jumps forward by hours", () => {
 	test("I10: messages that are being collected still wait for more", async () => {
 		const time = settable();
-		const { submit, look } = nexRig(
-			async function* () {
-				yield text("answer");
-			},
-			{ clock: time.clock },
-		);
-		const queue = { mode: "collect", collectMs: 1500, messagesMax: 10, atCap: "drop_newest" } as const;
-		await submit({ session: "main", text: "one", queue });
+		const { submit, look } = nexRig(echo, { clock: time.clock });
+		await submit({ session: "main", text: "one", queue: collect });
 		time.set(HOUR_MS);
-		await submit({ session: "main", text: "two", queue });
+		await submit({ session: "main", text: "two", queue: collect });
 		time.advance(1400);
 		await ticks(4);
 		expect(look.turns({ limit: 9 })).toEqual([]);
@@ -92,12 +76,7 @@ describe("a clock that jumps forward by hours", () => {
 
 test("a clock that is set back does not reorder runs", async () => {
 	const time = settable();
-	const { submit, look } = nexRig(
-		async function* () {
-			yield text("answer");
-		},
-		{ clock: time.clock },
-	);
+	const { submit, look } = nexRig(echo, { clock: time.clock });
 	const runIds: string[] = [];
 	for (let n = 0; n < 4; n++) {
 		const { runId } = await submit({ session: `s${n}`, text: "x" });

@@ -1,24 +1,23 @@
-import type { EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
 import type { InboundMessage } from "../../../packages/adapter/src/port.ts";
 import { phaseWrites } from "../../../packages/daemon/src/ledger/phases/port.ts";
 import { commandIn } from "../../../packages/daemon/src/nex/inbox/commands.ts";
 import type { InboundChannelConfig } from "../../../packages/daemon/src/nex/inbox/config.ts";
 import type { Plugin } from "../../../packages/daemon/src/nex/nex.ts";
-import { type Play, started, tempFile, text, until } from "../../broker/rig.ts";
+import { type Play, started, tempFile, until } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
-import { messageOf, type NexRigOptions, nexRig, patient } from "./rig.ts";
+import { answering, messageOf, type NexRigOptions, nexRig, patient, telegram } from "./rig.ts";
 
 function chat(play: Play, channel: InboundChannelConfig = {}, options: NexRigOptions = {}) {
-	const telegram = { acl: { unknown: "allow" as const }, queue: { mode: "followup" as const }, ...channel };
-	const under = nexRig(play, {
+	const { hear, ...under } = nexRig(play, {
 		...options,
-		config: { channels: { telegram: { ...telegram, accounts: { bot: {} } } } },
+		config: telegram({ queue: { mode: "followup" }, ...channel }),
 	});
-	const say = (said: string, fields: Partial<InboundMessage> = {}) =>
-		under.nex.receive({ channel: "telegram", account: "bot", message: messageOf(said, fields) });
-	return { ...under, say };
+	return { ...under, say: hear };
 }
+
+/** A run that has called a tool and waits. */
+const working = () => patient({ first: [started("c1")] });
 
 const group = { chat: { id: "g1", type: "group" as const }, target: { to: "g1" } };
 
@@ -52,7 +51,7 @@ describe("A28: what is a command", () => {
 
 describe("A28: /stop", () => {
 	test("stops the run; waiting messages are answered; the chat gets a note", async () => {
-		const { play, asked, doors } = patient({ first: [started("c1")] });
+		const { play, asked, doors } = working();
 		const { say, look, texts } = chat(play);
 		const one = await say("one");
 		await until(() => asked.length === 1);
@@ -67,7 +66,7 @@ describe("A28: /stop", () => {
 	});
 
 	test("all: cancels one's own messages that wait, too; those of others only for an owner", async () => {
-		const { play, asked, doors } = patient({ first: [started("c1")] });
+		const { play, asked, doors } = working();
 		const { say, look, texts } = chat(play, { acl: { unknown: "allow", owner: ["boss"], groups: "always" } });
 		const by = (id: string) => ({ ...group, from: { id }, mention: true });
 		await say("one", by("ann"));
@@ -89,13 +88,13 @@ describe("A28: /stop", () => {
 	});
 
 	test("says so when nothing runs", async () => {
-		const { say, texts } = chat(patient({ first: [started("c1")] }).play);
+		const { say, texts } = chat(working().play);
 		await say("/stop");
 		expect(texts()).toEqual(["Nothing is running."]);
 	});
 
 	test("sent twice by the platform is done once", async () => {
-		const { play, asked, doors } = patient({ first: [started("c1")] });
+		const { play, asked, doors } = working();
 		const { say, look, texts } = chat(play);
 		await say("/stop", { eventId: "same" });
 		const one = await say("one");
@@ -108,7 +107,7 @@ describe("A28: /stop", () => {
 	});
 
 	test("of a rejected sender is not carried out", async () => {
-		const { play, asked, doors } = patient({ first: [started("c1")] });
+		const { play, asked, doors } = working();
 		const { say, broker, texts } = chat(play, { acl: { allow: ["ann"], unknown: "deny" } });
 		const one = await say("one");
 		await until(() => asked.length === 1);
@@ -120,29 +119,23 @@ describe("A28: /stop", () => {
 	test("is not shown to plugins", async () => {
 		const seen: string[] = [];
 		const plugin: Plugin = { name: "p", onReceive: () => void seen.push("asked") };
-		const { say } = chat(patient({ first: [started("c1")] }).play, {}, { plugins: [plugin] });
+		const { say } = chat(working().play, {}, { plugins: [plugin] });
 		await say("/status");
 		expect(seen).toEqual([]);
 	});
 });
 
 describe("A28: /new", () => {
-	const echo = (asked: EngineRequest[]): Play =>
-		async function* (request) {
-			asked.push(request);
-			yield text("yes");
-		};
-
 	test("begins a session that knows nothing of the last one, also after a restart", async () => {
 		const path = tempFile();
-		const asked: EngineRequest[] = [];
-		const before = chat(echo(asked), {}, { path, dies: true });
+		const { asked, play } = answering("yes");
+		const before = chat(play, {}, { path, dies: true });
 		const one = await before.say("one");
 		await before.runSettled(one.runId!);
 		await before.say("/new");
 		const two = await before.say("two");
 		await before.runSettled(two.runId!);
-		const after = chat(echo(asked), {}, { path });
+		const after = chat(play, {}, { path });
 		const three = await after.say("three");
 		await after.runSettled(three.runId!);
 		expect(asked.map(({ messages }) => messages.map((message) => message.text))).toEqual([
@@ -157,8 +150,8 @@ describe("A28: /new", () => {
 	});
 
 	test("of one chat is not another chat's", async () => {
-		const asked: EngineRequest[] = [];
-		const { say, runSettled } = chat(echo(asked));
+		const { asked, play } = answering();
+		const { say, runSettled } = chat(play);
 		const other = { chat: { id: "c2", type: "direct" as const }, target: { to: "c2" } };
 		await runSettled((await say("one", other)).runId!);
 		await say("/new");
@@ -167,8 +160,8 @@ describe("A28: /new", () => {
 	});
 
 	test("is refused where the chat shares its session with others", async () => {
-		const asked: EngineRequest[] = [];
-		const { say, texts, runSettled } = chat(echo(asked), { session: "shared" });
+		const { asked, play } = answering();
+		const { say, texts, runSettled } = chat(play, { session: "shared" });
 		await say("/new");
 		expect(texts()[0]).toContain("shares the session shared");
 		await runSettled((await say("one")).runId!);
@@ -179,7 +172,7 @@ describe("A28: /new", () => {
 describe("A28: /status", () => {
 	test("says what runs, for how long and in what, and what waits", async () => {
 		const clock = manualClock(1_000_000);
-		const { play, asked, doors } = patient({ first: [started("c1")] });
+		const { play, asked, doors } = working();
 		const { say, texts, broker, bus } = chat(play, {}, { clock });
 		await say("/status");
 		const one = await say("one");

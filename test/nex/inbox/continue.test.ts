@@ -3,7 +3,7 @@
 import type { EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
 import { gate, type Play, text, until } from "../../broker/rig.ts";
-import { messageOf, nexRig } from "./rig.ts";
+import { nexRig, telegram } from "./rig.ts";
 
 const engineFields = { continues: true };
 
@@ -17,18 +17,19 @@ function cutOnce(requests: EngineRequest[] = [], open: Promise<void> = Promise.r
 	};
 }
 
-const channels = { telegram: { accounts: { main: { acl: { unknown: "allow" as const } } } } };
+/** Which run was delivered where. */
+const places = ({ asked }: ReturnType<typeof nexRig>) =>
+	asked.map((one) => ("runId" in one ? [one.runId, one.target] : []));
 
 describe("A1: continuing a run", () => {
 	test("is a new run for the same messages, delivered as a new message to the same target", async () => {
 		const requests: EngineRequest[] = [];
-		const rig = nexRig(cutOnce(requests), { engineFields, config: { channels } });
-		const message = messageOf("hello");
-		const { runId: first } = await rig.nex.receive({ channel: "telegram", account: "main", message, public: false });
+		const rig = nexRig(cutOnce(requests), { engineFields, config: telegram() });
+		const { runId: first } = await rig.hear("hello");
 		await rig.runSettled(first!);
 		const { runId } = await rig.nex.continue(first!);
 		await rig.runSettled(runId);
-		expect(rig.asked.map((one) => ("runId" in one ? [one.runId, one.target] : []))).toEqual([
+		expect(places(rig)).toEqual([
 			[first, { to: "c1" }],
 			[runId, { to: "c1" }],
 		]);
@@ -66,8 +67,10 @@ describe("A1: continuing a run", () => {
 		await expect(rig.nex.continue(runId)).rejects.toMatchObject({ code: "conflict" });
 		end.open();
 		await rig.runSettled(runId);
-		const started = () => rig.look.event(next.eventId)?.disposition;
-		await rig.runSettled(await untilStarted(started));
+		const isStarted = () => rig.look.event(next.eventId)?.disposition.state === "started";
+		await until(isStarted, "the message starts");
+		const { runId: after } = rig.look.event(next.eventId)!.disposition as { runId: string };
+		await rig.runSettled(after);
 	});
 
 	test("an engine without checkpoints refuses it in words", async () => {
@@ -82,19 +85,13 @@ describe("A1: continuing a run", () => {
 describe("retrying a run", () => {
 	test("is a new run of the same message with any engine, delivered to where it came from", async () => {
 		const requests: EngineRequest[] = [];
-		const rig = nexRig(cutOnce(requests), { config: { channels } });
-		const message = messageOf("hello");
-		const { runId: first, eventId } = await rig.nex.receive({
-			channel: "telegram",
-			account: "main",
-			message,
-			public: false,
-		});
+		const rig = nexRig(cutOnce(requests), { config: telegram() });
+		const { runId: first, eventId } = await rig.hear("hello");
 		await rig.runSettled(first!);
 		const [one, two] = await Promise.all([rig.nex.retry(first!), rig.nex.retry(first!)]);
 		expect(two).toEqual(one);
 		await rig.runSettled(one.runId);
-		expect(rig.asked.map((each) => ("runId" in each ? [each.runId, each.target] : []))).toEqual([
+		expect(places(rig)).toEqual([
 			[first, { to: "c1" }],
 			[one.runId, { to: "c1" }],
 		]);
@@ -133,8 +130,3 @@ describe("retrying a run", () => {
 		await expect(rig.nex.retry("run_x")).rejects.toMatchObject({ code: "not_found" });
 	});
 });
-
-async function untilStarted(disposition: () => { state: string; runId?: string } | undefined): Promise<string> {
-	await until(() => disposition()?.state === "started", "the message starts");
-	return disposition()!.runId!;
-}

@@ -1,14 +1,10 @@
 /** One idempotency key for two messages. */
 
 import { expect, it, onTestFinished } from "vitest";
-import { nexRig } from "./rig.ts";
-
-const play = async function* () {
-	yield { type: "text" as const, delta: "hi" };
-};
+import { echo, nexRig } from "./rig.ts";
 
 const open = async (options: Parameters<typeof nexRig>[1] = {}) => {
-	const rig = nexRig(play, options);
+	const rig = nexRig(echo, options);
 	onTestFinished(async () => {
 		await rig.nex.stop(0);
 		await rig.broker.drain(0);

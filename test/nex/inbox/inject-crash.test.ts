@@ -3,12 +3,11 @@
 import { copyFileSync, existsSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { QueueSettings } from "../../../packages/daemon/src/ledger/inbox/port.ts";
 import { type Play, started, tempFile, text, until, verified } from "../../broker/rig.ts";
 import { atEffort } from "../../effort.ts";
-import { nexRig } from "./rig.ts";
+import { copiesAtCommits, echo, nexRig, queueOf } from "./rig.ts";
 
-const queue: QueueSettings = { mode: "inject", collectMs: 100, messagesMax: 10, atCap: "drop_newest" };
+const queue = queueOf("inject");
 
 /** The messages that arrived during each of the run's tools, and whether the run writes text before it. */
 const plans = fc.array(fc.record({ messages: fc.nat(2), speaks: fc.boolean() }), { minLength: 1, maxLength: 3 });
@@ -31,19 +30,7 @@ test("for all moments of death nothing is lost, nothing is answered twice, and t
 				yield text("end");
 			};
 			const dead = nexRig(play, { path, engine: { injects: true }, connection: "none" });
-			const { db } = dead.file;
-			const deaths: string[] = [];
-			const { transaction } = dead.file;
-			dead.file.transaction = (work) => {
-				const outermost = !db.isTransaction;
-				const result = transaction.call(dead.file, work) as ReturnType<typeof work>;
-				if (outermost) {
-					const copy = `${path}.${deaths.length}`;
-					db.exec(`VACUUM INTO '${copy}'`);
-					deaths.push(copy);
-				}
-				return result;
-			};
+			const deaths = copiesAtCommits(dead, path);
 			say = (said) => dead.submit({ session: "main", text: said, queue });
 			const { runId } = await dead.submit({ session: "main", text: "first", queue });
 			await dead.runSettled(runId!);
@@ -62,12 +49,7 @@ async function checkLife(copy: string): Promise<void> {
 	const path = tempFile();
 	copyFileSync(copy, path);
 	expect(existsSync(`${copy}-wal`)).toBe(false);
-	const next = nexRig(
-		async function* () {
-			yield text("answered");
-		},
-		{ path, engine: { injects: true }, connection: "none" },
-	);
+	const next = nexRig(echo, { path, engine: { injects: true }, connection: "none" });
 	const { look, nex, broker } = next;
 	await nex.recover();
 	await until(() => look.queued().length === 0 && broker.liveRuns().length === 0, "everything is answered");

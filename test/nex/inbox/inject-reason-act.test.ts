@@ -5,7 +5,6 @@ import type { Message } from "@earendil-works/pi-ai";
 import { expect, test } from "vitest";
 import { reasonActEngine } from "../../../packages/daemon/src/engine/reason-act/reason-act.ts";
 import { type Tool, textResult } from "../../../packages/daemon/src/engine/tool.ts";
-import type { QueueSettings } from "../../../packages/daemon/src/ledger/inbox/port.ts";
 import { never, tempFile, until, verified } from "../../broker/rig.ts";
 import {
 	type Answers,
@@ -18,9 +17,9 @@ import {
 	text,
 	toolOf,
 } from "../../engine/reason-act/kit.ts";
-import { type NexRigOptions, nexRig } from "./rig.ts";
+import { copiesAtCommits, type NexRigOptions, nexRig, queueOf } from "./rig.ts";
 
-const queue: QueueSettings = { mode: "inject", collectMs: 100, messagesMax: 10, atCap: "drop_newest" };
+const queue = queueOf("inject");
 
 async function reasoning(answers: Answers, tools: Tool[], options: NexRigOptions = {}) {
 	const { model, calls } = modelOf(answers);
@@ -63,21 +62,13 @@ test("a message that comes while a tool runs joins at the run's next model call,
 test("a message that comes during the last model call has a separate run", async () => {
 	const { model, calls } = modelOf([]);
 	const said = Promise.withResolvers<void>();
-	const engine = reasonActEngine(
-		await setupOf(
-			{},
-			{
-				...model,
-				async *stream(call) {
-					calls.push(call);
-					yield delta("An answer.");
-					if (calls.length === 1) await said.promise;
-					yield { type: "done", reason: "stop", message: messageOf([text("An answer.")]) };
-				},
-			},
-			[],
-		),
-	);
+	const stream: typeof model.stream = async function* (call) {
+		calls.push(call);
+		yield delta("An answer.");
+		if (calls.length === 1) await said.promise;
+		yield { type: "done", reason: "stop", message: messageOf([text("An answer.")]) };
+	};
+	const engine = reasonActEngine(await setupOf({}, { ...model, stream }, []));
 	const under = nexRig(() => never as never, { engine, engineFields: engine });
 	const one = await under.submit({ session: "main", text: "one", queue });
 	await until(() => calls.length === 1, "the model is asked");
@@ -94,7 +85,6 @@ test("a message that comes during the last model call has a separate run", async
 
 test("A5: for all moments of death a continued run has read the joined messages, once and in their place", async () => {
 	const path = tempFile();
-	const deaths: string[] = [];
 	let say = async (_: string): Promise<unknown> => undefined;
 	const look = toolOf("look", { execute: async () => say("two").then(() => textResult("seen")) });
 	const act = toolOf("act");
@@ -104,16 +94,7 @@ test("A5: for all moments of death a continued run has read the joined messages,
 		answer(text("The end.")),
 	];
 	const dead = await reasoning(answers, [look, act], { path, connection: "none" });
-	const { db, transaction } = dead.file;
-	dead.file.transaction = (work) => {
-		const isOutermost = !db.isTransaction;
-		const result = transaction.call(dead.file, work) as ReturnType<typeof work>;
-		if (isOutermost) {
-			deaths.push(`${path}.${deaths.length}`);
-			db.exec(`VACUUM INTO '${deaths.at(-1)!}'`);
-		}
-		return result;
-	};
+	const deaths = copiesAtCommits(dead, path);
 	let joined = "";
 	say = async (said) => {
 		joined = (await dead.submit({ session: "main", text: said, queue })).eventId;

@@ -1,19 +1,11 @@
 import type { EngineMessage, EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
-import type { QueueSettings } from "../../../packages/daemon/src/ledger/inbox/port.ts";
 import type { InboundConfig, Plugin } from "../../../packages/daemon/src/nex/nex.ts";
 import { injectedIn } from "../../../packages/protocol/src/protocol.ts";
 import { gate, type Play, started, tempFile, text, until, verified } from "../../broker/rig.ts";
-import { messageOf, type NexRigOptions, nexRig } from "./rig.ts";
+import { type NexRigOptions, nexRig, queueOf, telegram } from "./rig.ts";
 
-const queueOf = (fields: Partial<QueueSettings> = {}): QueueSettings => ({
-	mode: "inject",
-	collectMs: 100,
-	messagesMax: 10,
-	atCap: "drop_newest",
-	...fields,
-});
-
+const queue = queueOf("inject");
 const done = { type: "tool", callId: "c1", name: "look", status: "completed", result: "seen" } as const;
 
 /** Calls a tool, waits at a door in it, then looks into the inbox before its next model call. */
@@ -48,9 +40,9 @@ describe("A26: a message that comes during a run", () => {
 		const { play, asked, doors, taken } = looker();
 		const under = nexRig(play, { ...INJECTS, path: tempFile() });
 		const { submit, look, broker, frames } = under;
-		const one = await submit({ session: "main", text: "one", queue: queueOf() });
+		const one = await submit({ session: "main", text: "one", queue });
 		await until(() => doors.length === 1);
-		const two = await submit({ session: "main", text: "two", queue: queueOf() });
+		const two = await submit({ session: "main", text: "two", queue });
 		expect(two.disposition).toEqual({ state: "queued" });
 		expect(broker.live(one.runId!)).toBeDefined();
 		doors[0]!.open();
@@ -94,9 +86,9 @@ describe("A26: a message that comes during a run", () => {
 			yield text("the answer");
 		};
 		const under = nexRig(play, INJECTS);
-		const one = await under.submit({ session: "main", text: "one", queue: queueOf() });
+		const one = await under.submit({ session: "main", text: "one", queue });
 		await until(() => calls === 1);
-		await under.submit({ session: "main", text: "two", queue: queueOf() });
+		await under.submit({ session: "main", text: "two", queue });
 		door.open();
 		await under.runSettled(one.runId!);
 		const turn = under.look.turn(one.runId!)!;
@@ -113,8 +105,8 @@ describe("A26: a message that comes during a run", () => {
 			if (asked.length === 1) await door.opened;
 		};
 		const under = nexRig(play, INJECTS);
-		const one = await under.submit({ session: "main", text: "one", queue: queueOf() });
-		const two = await under.submit({ session: "main", text: "two", queue: queueOf() });
+		const one = await under.submit({ session: "main", text: "one", queue });
+		const two = await under.submit({ session: "main", text: "two", queue });
 		door.open();
 		await until(() => asked.length === 2);
 		expect(under.look.event(two.eventId)!.disposition.state).toBe("started");
@@ -133,10 +125,9 @@ describe("A26: a message that comes during a run", () => {
 	] as const)("waits otherwise with %s", async (_, options, fallback, mode) => {
 		const { play, doors } = looker();
 		const under = nexRig(play, options as NexRigOptions);
-		await under.submit({ session: "main", text: "one", queue: queueOf() });
+		await under.submit({ session: "main", text: "one", queue });
 		await until(() => doors.length === 1);
-		const config = { mode: "inject" as const, fallback };
-		under.nex.reconfigure({ sessions: { main: { queue: config } } }, []);
+		under.nex.reconfigure({ sessions: { main: { queue: { mode: "inject", fallback } } } }, []);
 		const two = await under.nex.receive({ session: "main", text: "two" });
 		expect(under.look.event(two.eventId)!.queue!.mode).toBe(mode);
 		if (mode === "interrupt") await until(() => doors.length === 2);
@@ -159,12 +150,12 @@ describe("A26: a message that comes during a run", () => {
 			await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
 		};
 		const under = nexRig(play, INJECTS);
-		const one = await under.submit({ session: "main", text: "one", queue: queueOf() });
-		const two = await under.submit({ session: "main", text: "two", queue: queueOf() });
+		const one = await under.submit({ session: "main", text: "one", queue });
+		const two = await under.submit({ session: "main", text: "two", queue });
 		await until(() => runs === 1);
 		door.open();
 		await joined.opened;
-		const three = await under.submit({ session: "main", text: "three", queue: queueOf({ mode: "interrupt" }) });
+		const three = await under.submit({ session: "main", text: "three", queue: queueOf("interrupt") });
 		await until(() => runs === 2);
 		const superseded = { state: "superseded", by: three.eventId, runId: one.runId };
 		for (const { eventId } of [one, two]) expect(under.look.event(eventId)!.disposition).toEqual(superseded);
@@ -172,26 +163,20 @@ describe("A26: a message that comes during a run", () => {
 });
 
 describe("A10: whose words run with whose rights", () => {
-	const config: InboundConfig = {
-		channels: {
-			telegram: {
-				acl: { owner: ["ann"], unknown: "allow", groups: "always" },
-				queue: { mode: "inject" },
-				accounts: { bot: {} },
-			},
-		},
-	};
-	const from = (id: string, chat = "g1") =>
-		messageOf(`from ${id}`, { from: { id }, chat: { id: chat, type: "group" }, target: { to: chat } });
+	const inject = { mode: "inject" } as const;
+	const rules = { acl: { owner: ["ann"], unknown: "allow", groups: "always" }, queue: inject } as const;
+	const from = (id: string, chat = "g1") => ({
+		from: { id },
+		chat: { id: chat, type: "group" as const },
+		target: { to: chat },
+	});
 
-	async function during(first: string, second: ReturnType<typeof from>, more: Partial<InboundConfig> = {}) {
+	async function during(first: string, second: string, chat?: string, more: { session?: string } = {}) {
 		const { play, doors, taken, asked } = looker();
-		const under = nexRig(play, { ...INJECTS, config: { ...config, ...more } });
-		const receive = (message: ReturnType<typeof from>) =>
-			under.nex.receive({ channel: "telegram", account: "bot", message });
-		await receive(from(first));
+		const under = nexRig(play, { ...INJECTS, config: telegram({ ...rules, ...more }) });
+		await under.hear(`from ${first}`, from(first));
 		await until(() => doors.length === 1);
-		const two = await receive(second);
+		const two = await under.hear(`from ${second}`, from(second, chat));
 		doors[0]!.open();
 		await until(() => taken.length === 1);
 		const { disposition } = under.look.event(two.eventId)!;
@@ -203,13 +188,13 @@ describe("A10: whose words run with whose rights", () => {
 	}
 
 	test("the same person joins the run", async () => {
-		expect(await during("ann", from("ann"))).toMatchObject({ taken: ["from ann"], disposition: { state: "injected" } });
+		expect(await during("ann", "ann")).toMatchObject({ taken: ["from ann"], disposition: { state: "injected" } });
 	});
 
 	test.each([
-		["a stranger does not join the owner's run", "ann", from("eve")],
-		["the owner does not join a stranger's run, whose memory it may hold", "eve", from("ann")],
-		["one stranger does not join another's run", "eve", from("mallory")],
+		["a stranger does not join the owner's run", "ann", "eve"],
+		["the owner does not join a stranger's run, whose memory it may hold", "eve", "ann"],
+		["one stranger does not join another's run", "eve", "mallory"],
 	])("%s, but has one of their own", async (_, first, second) => {
 		const { taken, runs } = await during(first, second);
 		expect([taken, runs]).toEqual([[], 2]);
@@ -219,15 +204,11 @@ describe("A10: whose words run with whose rights", () => {
 		["fewer", ["look"], "started"],
 		["more", ["look", "write", "edit"], "injected"],
 	] as const)("a sender who was given %s rights since the run began", async (_, tools, state) => {
-		const telegram = config.channels!.telegram!;
-		const letting = (allowed: readonly string[]): InboundConfig => ({
-			channels: {
-				telegram: { ...telegram, acl: { allow: [{ sender: "eve", tools: [...allowed] }], groups: "always" } },
-			},
-		});
+		const letting = (allowed: readonly string[]): InboundConfig =>
+			telegram({ queue: inject, acl: { allow: [{ sender: "eve", tools: [...allowed] }], groups: "always" } });
 		const { play, doors, asked } = looker();
 		const under = nexRig(play, { ...INJECTS, config: letting(["look", "write"]) });
-		const receive = () => under.nex.receive({ channel: "telegram", account: "bot", message: from("eve") });
+		const receive = () => under.hear("from eve", from("eve"));
 		await receive();
 		await until(() => doors.length === 1);
 		under.nex.reconfigure(letting(tools), []);
@@ -245,8 +226,7 @@ describe("A10: whose words run with whose rights", () => {
 	});
 
 	test("a person in another chat is answered there", async () => {
-		const channels = { telegram: { ...config.channels!.telegram!, session: "one-for-all" } };
-		const { taken, runs } = await during("ann", from("ann", "g2"), { channels });
+		const { taken, runs } = await during("ann", "ann", "g2", { session: "one-for-all" });
 		expect([taken, runs]).toEqual([[], 2]);
 	});
 });

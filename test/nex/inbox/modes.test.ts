@@ -2,11 +2,11 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { InboundEvent, QueueSettings } from "../../../packages/daemon/src/ledger/inbox/port.ts";
 import type { Plugin } from "../../../packages/daemon/src/nex/nex.ts";
-import { gate, never, type Play, tempFile, text, ticks, until } from "../../broker/rig.ts";
+import { gate, tempFile, text, ticks, until } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";
 import { type Look, refuseWrites } from "../../store.ts";
-import { nexRig, patient, queueOf, usersOf } from "./rig.ts";
+import { nexRig, patient, queueOf, silent, usersOf } from "./rig.ts";
 
 const dispositionOf = (look: Look, eventId: string) => look.event(eventId)!.disposition;
 describe("interrupt", () => {
@@ -217,10 +217,6 @@ test("I10: for all arrivals, paces, modes and a kill in the middle nothing is lo
 			};
 			// The process that dies: its engine keeps running, its clock stands still, and nothing of it is closed.
 			const limits = { abortGraceMs: 0 };
-			const silent: Play = async function* () {
-				await never;
-				yield text("");
-			};
 			const dead = nexRig(silent, { path, limits, clock: manualClock(Date.now()), dies: true });
 			await send(dead, messages.slice(0, killAfter));
 			// The stopped process would otherwise keep writing next to its successor.

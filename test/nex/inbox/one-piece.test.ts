@@ -6,8 +6,8 @@ import { ABORTED, COMPLETED, type Ending } from "../../../packages/daemon/src/br
 import { Framer } from "../../../packages/daemon/src/broker/frames/framer.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { decodeFrame, type Frame } from "../../../packages/protocol/src/protocol.ts";
-import { started, text, verified } from "../../broker/rig.ts";
-import { messageOf, nexRig } from "./rig.ts";
+import { started, text, verified, yields } from "../../broker/rig.ts";
+import { nexRig, telegram } from "./rig.ts";
 
 const options = { runId: "run_1", session: "main", chunkBytesMax: 64, toolJsonCharsMax: 1000, whole: true };
 
@@ -45,9 +45,7 @@ test("what comes before a tool is not the whole message, nor is what was stopped
 	expect(chunksOf([text("x".repeat(100))]).every(([, partial]) => partial)).toBe(true);
 });
 
-const play = async function* () {
-	yield* [text("one "), text("two")];
-};
+const play = yields(text("one "), text("two"));
 
 test.each<[string, Pick<Engine, "disableStreaming">, object, boolean]>([
 	["an engine", { disableStreaming: true }, {}, true],
@@ -56,12 +54,12 @@ test.each<[string, Pick<Engine, "disableStreaming">, object, boolean]>([
 	["a request", {}, { disableStreaming: true }, true],
 	["nobody", {}, {}, false],
 ])("%s disables streaming, and the delivery has the option", async (_who, params, approvals, inOnePiece) => {
-	const channels = { telegram: { acl: { unknown: "allow" as const }, session: "main", accounts: { bot: {} } } };
-	const { nex, runSettled, frames, asked } = nexRig(play, { engine: params, config: { channels } });
+	const { nex, hear, runSettled, frames, asked } = nexRig(play, {
+		engine: params,
+		config: telegram({ session: "main" }),
+	});
 	const isClients = Object.keys(approvals).length > 0;
-	const { runId } = isClients
-		? await nex.receive({ session: "main", text: "long", ...approvals })
-		: await nex.receive({ channel: "telegram", account: "bot", message: messageOf("long") });
+	const { runId } = isClients ? await nex.receive({ session: "main", text: "long", ...approvals }) : await hear("long");
 	await runSettled(runId!);
 	const chunks = (await frames(runId!)).filter((frame) => frame.type === "stream.chunk");
 	expect(chunks.map(({ payload, is_partial }) => [payload, is_partial])).toEqual(

@@ -1,15 +1,11 @@
 /** Messages that plugins look at hold up their own chat only, and no command. */
 
 import { describe, expect, test } from "vitest";
-import { MonitorPort } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
 import { isCommand } from "../../../packages/daemon/src/nex/inbox/commands.ts";
-import { PROCESS_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
 import type { Plugin } from "../../../packages/daemon/src/nex/nex.ts";
-import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
-import { systemClock } from "../../../packages/protocol/src/clock.ts";
-import { silentLog } from "../../../packages/protocol/src/log.ts";
-import { gate, text, until } from "../../broker/rig.ts";
-import { messageOf, nexRig } from "./rig.ts";
+import { gate, until } from "../../broker/rig.ts";
+import { monitorOf, node } from "../outbound/process-kit.ts";
+import { answering, lastOf, nexRig, telegram } from "./rig.ts";
 
 test("ST11: a monitor's messages wait for those of their own chat only, and a command waits for none", async () => {
 	const said = [
@@ -26,22 +22,8 @@ test("ST11: a monitor's messages wait for those of their own chat only, and a co
 	const door = gate();
 	const heard: string[] = [];
 	const ids: string[] = [];
-	const monitor = new MonitorPort({
-		onSpawn() {},
-		changed() {},
-		command: [process.execPath, "-e", program],
-		env: { PATH: process.env.PATH ?? "" },
-		facts: {},
-		limits: PROCESS_LIMITS,
-		rules: RESTART_RULES,
-		clock: systemClock,
-		random: Math.random,
-		log: silentLog,
-		waitingMax: 10,
-		retryMs: 10,
-		retryMsMax: 10,
-		onFailure() {},
-		onChoice: async () => undefined,
+	const monitor = monitorOf({
+		command: node(program),
 		isUrgent: (message) => isCommand({ channel: "c", account: "a", message }),
 		async onMessage({ eventId }, id) {
 			heard.push(eventId);
@@ -67,7 +49,7 @@ test("ST11: a monitor's messages wait for those of their own chat only, and a co
 function watched() {
 	const door = gate();
 	const looked: string[] = [];
-	const asked: string[] = [];
+	const { asked, play } = answering();
 	const plugin: Plugin = {
 		name: "slow",
 		async onReceive({ event }) {
@@ -76,22 +58,11 @@ function watched() {
 			return {};
 		},
 	};
-	const under = nexRig(
-		async function* (request) {
-			asked.push(request.messages.at(-1)!.text);
-			yield text("answer");
-		},
-		{
-			plugins: [plugin],
-			config: {
-				channels: {
-					telegram: { acl: { unknown: "allow", owner: ["olga"] }, queue: { mode: "followup" }, accounts: { bot: {} } },
-				},
-			},
-		},
-	);
-	const say = (said: string, fields = {}, id?: string) =>
-		under.nex.receive({ channel: "telegram", account: "bot", message: messageOf(said, fields), id });
+	const acl = { unknown: "allow", owner: ["olga"] } as const;
+	const { hear: say, ...under } = nexRig(play, {
+		plugins: [plugin],
+		config: telegram({ acl, queue: { mode: "followup" } }),
+	});
 	return { ...under, door, looked, asked, say };
 }
 
@@ -120,7 +91,7 @@ describe("A28: while a plugin looks at a message", () => {
 		expect(look.event(eventId)?.disposition).toEqual({ state: "cancelled" });
 		await say("next");
 		await until(() => asked.length === 1);
-		expect(asked).toEqual(["next"]);
+		expect(lastOf(asked)).toEqual(["next"]);
 	});
 
 	test("/stop all also takes back one's own messages that wait behind it, and none of others or later ones", async () => {
@@ -136,7 +107,7 @@ describe("A28: while a plugin looks at a message", () => {
 		expect(looked).toEqual(["slow one", "of Bob"]);
 		await say("three");
 		await until(() => asked.length === 2);
-		expect(asked).toEqual(["of Bob", "three"]);
+		expect(lastOf(asked)).toEqual(["of Bob", "three"]);
 	});
 
 	test("/new begins a session for what comes after it, and not for what came before and is taken up later", async () => {

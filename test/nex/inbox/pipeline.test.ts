@@ -1,35 +1,20 @@
-import type { EngineEvent, EngineRequest } from "@nexus-stream/protocol/engine";
+import type { EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
 import type { Plugin } from "../../../packages/daemon/src/nex/nex.ts";
 import { reportAttachments } from "../../../packages/daemon/src/runtime/compose.ts";
 import type { TransferInfo } from "../../../packages/daemon/src/services/artifacts/port.ts";
-import { gate, never, type Play, tempFile, ticks, turnWhenSettled, until } from "../../broker/rig.ts";
+import { gate, never, type Play, tempFile, text, ticks, turnWhenSettled, until } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { refuseWrites } from "../../store.ts";
-import { messageOf, nexRig } from "./rig.ts";
+import { answering, COLLECTING, echo, messageOf, nexRig, outboundOf, silent, stuck, telegram } from "./rig.ts";
 
-const text = (delta: string): EngineEvent => ({ type: "text", delta });
-const echo: Play = async function* ({ messages }) {
-	yield text(`re ${messages.at(-1)?.text}`);
-};
-const stuck: Play = async function* () {
-	yield text("thinking");
-	await never;
-};
-/** Stops a dying process, which must not keep writing next to its successor. */
-const silent: Play = async function* () {
-	await never;
-	yield text("");
-};
-const open = { channels: { telegram: { acl: { unknown: "allow" as const }, accounts: { bot: {} } } } };
-const from = (message: ReturnType<typeof messageOf>) => ({ channel: "telegram", account: "bot", message });
 const STAGES = ["receive", "acl", "hooks", "queue", "prepare", "execute", "deliver", "complete"];
 
 describe("a message from a platform", () => {
 	test("passes all stages; its trace is part of the turn, its answer is handed to where it came from", async () => {
-		const { nex, look, asked, settled, frames } = nexRig(echo, { config: open });
+		const { hear, look, asked, settled, frames } = nexRig(echo, { config: telegram() });
 		const target = { to: "c1", thread_id: "9", reply_to: "m7" };
-		const { eventId, runId, disposition } = await nex.receive(from(messageOf("hi", { eventId: "m7", target })));
+		const { eventId, runId, disposition } = await hear("hi", { eventId: "m7", target });
 		expect(disposition).toEqual({ state: "started", runId });
 		await until(() => look.turn(runId!)?.trace?.stages.at(-1)?.stage === "complete");
 		expect(look.event(eventId)).toMatchObject({
@@ -48,37 +33,26 @@ describe("a message from a platform", () => {
 	});
 
 	test("tells the engine who wrote it, and which agent is asked", async () => {
-		const requests: EngineRequest[] = [];
-		const { nex, look } = nexRig(
-			async function* (request) {
-				requests.push(request);
-				yield text("hello");
-			},
-			{ config: open },
-		);
-		const { runId } = await nex.receive(from(messageOf("hi")));
+		const { asked, play } = answering();
+		const { hear, look } = nexRig(play, { config: telegram() });
+		const { runId } = await hear("hi");
 		await turnWhenSettled(look, runId!);
-		expect(requests).toMatchObject([
+		expect(asked).toMatchObject([
 			{ agent: "main", sender: { id: "ann", name: "Ann", channel: "telegram", account: "bot" } },
 		]);
 	});
 
 	test("A17: tells the engine of a group, and of others whose messages it answers as well", async () => {
-		const queue = { mode: "collect" as const, collectMs: 100 };
-		const config = { channels: { telegram: { ...open.channels.telegram, session: "office", queue } } };
+		const config = telegram({ session: "office", queue: COLLECTING });
 		/** The trace of the run that answers these messages together. */
 		const senderOf = async (...messages: Parameters<typeof messageOf>[1][]) => {
 			const clock = manualClock(1000);
-			const senders: EngineRequest["sender"][] = [];
-			const play: Play = async function* ({ sender }) {
-				senders.push(sender);
-				yield text("hello");
-			};
-			const { nex } = nexRig(play, { config, clock });
-			for (const fields of messages) await nex.receive(from(messageOf("hi", fields)));
+			const { asked, play } = answering();
+			const { hear } = nexRig(play, { config, clock });
+			for (const fields of messages) await hear("hi", fields);
 			clock.advance(100);
-			await until(() => senders.length === 1);
-			return senders[0];
+			await until(() => asked.length === 1);
+			return asked[0]!.sender;
 		};
 		const ann = { id: "ann" };
 		const place = { id: "ann", channel: "telegram", account: "bot" };
@@ -89,47 +63,47 @@ describe("a message from a platform", () => {
 	});
 
 	test("whose turn the store refuses at first has each stage once in its trace", async () => {
-		const rig = nexRig(echo, { config: open });
-		const { nex, look } = rig;
+		const rig = nexRig(echo, { config: telegram() });
+		const { hear, look } = rig;
 		let tries = 0;
 		refuseWrites(rig, ({ table, op }) => table === "turns" && op === "settle" && tries++ === 0);
-		const { runId } = await nex.receive(from(messageOf("hi")));
+		const { runId } = await hear("hi");
 		await until(() => look.turn(runId!)?.trace?.stages.at(-1)?.stage === "complete");
 		expect(look.turn(runId!)!.trace!.stages.map(({ stage }) => stage)).toEqual(STAGES);
 	});
 
 	test("I10: redelivered, it gets the same answer and no second run: at once, later and after a restart", async () => {
 		const path = tempFile();
-		const message = messageOf("hi");
-		const first = nexRig(echo, { config: open, path });
-		const [one, two] = await Promise.all([first.nex.receive(from(message)), first.nex.receive(from(message))]);
+		const same = { eventId: "same" };
+		const first = nexRig(echo, { config: telegram(), path });
+		const [one, two] = await Promise.all([first.hear("hi", same), first.hear("hi", same)]);
 		expect(two).toEqual(one);
 		await turnWhenSettled(first.look, one.runId!);
-		expect(await first.nex.receive(from(message))).toEqual(one);
+		expect(await first.hear("hi", same)).toEqual(one);
 		expect(first.nex.stats()).toMatchObject({ received: 3, duplicates: 2 });
-		const second = nexRig(echo, { config: open, path });
-		expect(await second.nex.receive(from(message))).toEqual(one);
+		const second = nexRig(echo, { config: telegram(), path });
+		expect(await second.hear("hi", same)).toEqual(one);
 		expect(second.look.turns({ limit: 9 })).toHaveLength(1);
 		// Another account's message with the same id is another message.
-		const other = await second.nex.receive({ ...from(message), account: "other" });
+		const message = messageOf("hi", same);
+		const other = await second.nex.receive({ channel: "telegram", account: "other", message });
 		expect(other.eventId).not.toBe(one.eventId);
 	});
 
 	test("that could not be taken in is not acknowledged, and may come again", async () => {
-		const { nex, bus, look } = nexRig(echo, { config: open });
+		const { hear, bus, look } = nexRig(echo, { config: telegram() });
 		const create = bus.create.bind(bus);
 		bus.create = () => Promise.reject(new Error("no room"));
-		const message = messageOf("hi");
-		await expect(nex.receive(from(message))).rejects.toThrow("no room");
+		await expect(hear("hi", { eventId: "same" })).rejects.toMatchObject({ code: "internal", message: "no room" });
 		expect(look.events({ limit: 9 })).toEqual([]);
 		bus.create = create;
-		expect((await nex.receive(from(message))).disposition.state).toBe("started");
+		expect((await hear("hi", { eventId: "same" })).disposition.state).toBe("started");
 	});
 
 	test("that can never be answered is on record as rejected, so that the platform does not send it again", async () => {
-		const { nex, look } = nexRig(echo, { config: open, limits: { textCharsMax: 10 } });
+		const { hear, look } = nexRig(echo, { config: telegram(), limits: { textCharsMax: 10 } });
 		for (const said of [" ", "x".repeat(5000)]) {
-			const { eventId, disposition } = await nex.receive(from(messageOf(said)));
+			const { eventId, disposition } = await hear(said);
 			expect(disposition).toMatchObject({ state: "rejected", because: expect.any(String) });
 			expect(look.event(eventId)!.text.length).toBeLessThanOrEqual(2000);
 		}
@@ -143,8 +117,8 @@ describe("a message from a platform", () => {
 			yield text("half");
 			if (asked.length === 1) await allWait.opened;
 		};
-		const rig = nexRig(play, { config: { channels: { telegram: { ...open.channels.telegram, session: "office" } } } });
-		const say = (said: string, to: string) => rig.nex.receive(from(messageOf(said, { target: { to } })));
+		const rig = nexRig(play, { config: telegram({ session: "office" }) });
+		const say = (said: string, to: string) => rig.hear(said, { target: { to } });
 		const one = await say("one", "c1");
 		await until(() => rig.broker.live(one.runId!)?.text === "half");
 		const more = await Promise.all([say("two", "c1"), say("three", "c2"), say("four", "c1")]);
@@ -152,11 +126,7 @@ describe("a message from a platform", () => {
 		await until(() => asked.length === 2);
 		const { runId } = asked[1]!;
 		expect(rig.look.event(one.eventId)?.disposition).toMatchObject({ state: "superseded", by: more[0].eventId });
-		for (const { eventId } of more)
-			expect(rig.look.event(eventId)?.disposition).toEqual({
-				state: "batched",
-				runId,
-			});
+		for (const { eventId } of more) expect(rig.look.event(eventId)?.disposition).toEqual({ state: "batched", runId });
 		await until(() => rig.asked.length === 3);
 		const places = rig.asked.flatMap((request) =>
 			"runId" in request && request.runId === runId ? [request.target.to] : [],
@@ -165,23 +135,19 @@ describe("a message from a platform", () => {
 	});
 
 	test("two threads of a chat that share a session are both answered", async () => {
-		const queue = { mode: "collect" as const, collectMs: 100 };
-		const config = { channels: { telegram: { ...open.channels.telegram, session: "office", queue } } };
 		const clock = manualClock(1000);
-		const rig = nexRig(echo, { config, clock });
-		for (const thread of ["1", "2", "1"])
-			await rig.nex.receive(from(messageOf("hi", { target: { to: "c1", thread_id: thread } })));
+		const rig = nexRig(echo, { config: telegram({ session: "office", queue: COLLECTING }), clock });
+		for (const thread of ["1", "2", "1"]) await rig.hear("hi", { target: { to: "c1", thread_id: thread } });
 		clock.advance(100);
 		await until(() => rig.asked.length === 2);
 		expect(rig.asked.map(({ target }) => target.thread_id)).toEqual(["1", "2"]);
 	});
 
 	test("the queue mode is the account's before the channel's, and the session's before both", async () => {
-		const queue = { mode: "followup" as const };
-		const channel = { ...open.channels.telegram, queue: { mode: "collect" as const }, accounts: { bot: { queue } } };
+		const accounts = { bot: { queue: { mode: "followup" as const } } };
 		const sessions = { "telegram:bot:c2": { queue: { mode: "steer" as const, messagesMax: 3 } } };
-		const limits = { queueMessagesMax: 7 };
-		const { nex, look } = nexRig(stuck, { config: { channels: { telegram: channel }, sessions }, limits });
+		const config = { ...telegram({ queue: { mode: "collect" }, accounts }), sessions };
+		const { nex, look } = nexRig(stuck, { config, limits: { queueMessagesMax: 7 } });
 		const settings = async (account: string, chat: string) => {
 			const message = messageOf("hi", { chat: { id: chat, type: "direct" } });
 			const { eventId } = await nex.receive({ channel: "telegram", account, message });
@@ -197,41 +163,29 @@ describe("a message from a platform", () => {
 		expect(await settings("bot", "c2")).toMatchObject({ mode: "interrupt", messagesMax: 3 });
 	});
 
-	test("reject: the sender gets the busy text once, and the message is on record", async () => {
-		const config = {
-			channels: { telegram: { ...open.channels.telegram, queue: { mode: "reject" as const }, busyText: "wait" } },
-		};
-		const { nex, texts } = nexRig(stuck, { config });
-		await nex.receive(from(messageOf("one")));
-		const answers = [await nex.receive(from(messageOf("two"))), await nex.receive(from(messageOf("three")))];
-		for (const { disposition } of answers)
-			expect(disposition).toEqual({ state: "rejected", because: expect.stringContaining("busy") });
-		expect(texts()).toEqual(["wait"]);
-	});
-
-	test("reject: after a while the sender gets the busy text again; an empty text is never sent", async () => {
-		const busy = (busyText: string) => ({
-			channels: { telegram: { ...open.channels.telegram, queue: { mode: "reject" as const }, busyText } },
-		});
+	test("reject: the sender gets the busy text, rarely, and the message is on record; an empty text is never sent", async () => {
+		const busy = (busyText: string) => telegram({ queue: { mode: "reject" }, busyText });
 		const clock = manualClock(1000);
-		const { nex, texts } = nexRig(stuck, { config: busy("wait"), clock });
-		for (const said of ["one", "two"]) await nex.receive(from(messageOf(said)));
+		const { hear, texts } = nexRig(stuck, { config: busy("wait"), clock });
+		await hear("one");
+		const rejected = { state: "rejected", because: expect.stringContaining("busy") };
+		expect((await hear("two")).disposition).toEqual(rejected);
 		clock.advance(9_999);
-		await nex.receive(from(messageOf("three")));
-		expect(texts()).toHaveLength(1);
+		expect((await hear("three")).disposition).toEqual(rejected);
+		expect(texts()).toEqual(["wait"]);
 		clock.advance(1);
-		await nex.receive(from(messageOf("four")));
-		expect(texts()).toHaveLength(2);
+		await hear("four");
+		expect(texts()).toEqual(["wait", "wait"]);
 		const quiet = nexRig(stuck, { config: busy("") });
-		for (const said of ["one", "two"]) await quiet.nex.receive(from(messageOf(said)));
+		for (const said of ["one", "two"]) await quiet.hear(said);
 		expect(quiet.texts()).toEqual([]);
 	});
 
 	test("drop_newest: what the cap keeps out is on record as dropped", async () => {
 		const queue = { mode: "followup" as const, messagesMax: 1, atCap: "drop_newest" as const };
-		const { nex, look } = nexRig(stuck, { config: { channels: { telegram: { ...open.channels.telegram, queue } } } });
-		for (const said of ["one", "two"]) await nex.receive(from(messageOf(said)));
-		const { eventId, disposition } = await nex.receive(from(messageOf("three")));
+		const { hear, look } = nexRig(stuck, { config: telegram({ queue }) });
+		for (const said of ["one", "two"]) await hear(said);
+		const { eventId, disposition } = await hear("three");
 		expect(disposition).toMatchObject({ state: "dropped", because: expect.stringContaining("1 messages wait") });
 		expect(look.event(eventId)?.disposition).toEqual(disposition);
 	});
@@ -239,10 +193,10 @@ describe("a message from a platform", () => {
 
 describe("access", () => {
 	test("a stranger gets a code; after approval the next message is answered, and after revocation it is not", async () => {
-		const { nex, texts, look } = nexRig(echo);
-		const { disposition } = await nex.receive(from(messageOf("let me in")));
+		const { nex, hear, texts, look } = nexRig(echo);
+		const { disposition } = await hear("let me in");
 		expect(disposition).toMatchObject({ state: "rejected", because: expect.stringContaining("unknown sender") });
-		await nex.receive(from(messageOf("hello?")));
+		await hear("hello?");
 		expect(texts()).toHaveLength(1);
 		const [waiting] = await nex.pairing.list();
 		expect(texts()[0]).toContain(`nexus pair ${waiting!.code}`);
@@ -250,9 +204,9 @@ describe("access", () => {
 		await nex.pairing.approve(waiting!.code.toLowerCase());
 		expect((await nex.pairing.approve(waiting!.code)).state).toBe("approved");
 		expect(texts()).toEqual([expect.anything(), expect.stringContaining("approved")]);
-		expect((await nex.receive(from(messageOf("now?")))).disposition.state).toBe("started");
+		expect((await hear("now?")).disposition.state).toBe("started");
 		await nex.pairing.revoke(waiting!);
-		expect((await nex.receive(from(messageOf("still?")))).disposition.state).toBe("rejected");
+		expect((await hear("still?")).disposition.state).toBe("rejected");
 		expect(look.sessions({ limit: 9 })).toHaveLength(1);
 		expect(nex.stats()).toMatchObject({ rejected: 3 });
 	});
@@ -271,8 +225,8 @@ describe("access", () => {
 	});
 
 	test("I11: rejected messages are forgotten beyond the limit", async () => {
-		const { nex, look } = nexRig(echo, { config: { limits: { rejectedEventsMax: 5 } } });
-		for (let n = 0; n < 64; n++) await nex.receive(from(messageOf("spam")));
+		const { hear, look } = nexRig(echo, { config: { limits: { rejectedEventsMax: 5 } } });
+		for (let n = 0; n < 64; n++) await hear("spam");
 		expect(look.events({ limit: 99 })).toHaveLength(5);
 	});
 });
@@ -298,9 +252,9 @@ describe("plugins on the way", () => {
 				asked.push(request);
 				yield* echo(request, signal, context);
 			},
-			{ config: open, plugins },
+			{ config: telegram(), plugins },
 		);
-		const { eventId, runId } = await rig.nex.receive(from(messageOf("hi")));
+		const { eventId, runId } = await rig.hear("hi");
 		await until(() => rig.look.turn(runId!)?.trace?.stages.at(-1)?.stage === "complete");
 		expect(asked[0]!.messages.map((message) => message.text)).toEqual([
 			"[Context]\nfrom a",
@@ -324,11 +278,9 @@ describe("plugins on the way", () => {
 	});
 
 	test.each(["onReceive", "onPrepare"])("%s can reject, with the reason on record", async (hook) => {
-		const { nex, look, asked } = nexRig(echo, {
-			config: open,
-			plugins: [{ name: "no", [hook]: () => ({ reject: "not today" }) }],
-		});
-		const { eventId, disposition } = await nex.receive(from(messageOf("hi")));
+		const plugins = [{ name: "no", [hook]: () => ({ reject: "not today" }) }];
+		const { nex, hear, look, asked } = nexRig(echo, { config: telegram(), plugins });
+		const { eventId, disposition } = await hear("hi");
 		expect(disposition).toEqual({ state: "rejected", because: "not today" });
 		expect(look.event(eventId)?.disposition).toEqual(disposition);
 		const api = await nex.receive({ session: "main", text: "hi" });
@@ -385,7 +337,6 @@ describe("plugins on the way", () => {
 	});
 
 	test("what they said to each of several messages counts for the run that answers them together", async () => {
-		const asked: EngineRequest[] = [];
 		const plugin: Plugin = {
 			name: "notes",
 			onReceive: ({ event }) => ({
@@ -393,15 +344,10 @@ describe("plugins on the way", () => {
 				...(event.text === "one" && { context: { disable_streaming: true } }),
 			}),
 		};
-		const queue = { mode: "collect" as const, collectMs: 100 };
-		const config = { channels: { telegram: { ...open.channels.telegram, queue } } };
 		const clock = manualClock(1000);
-		const play: Play = async function* (request) {
-			asked.push(request);
-			yield text("ok");
-		};
-		const rig = nexRig(play, { config, clock, plugins: [plugin] });
-		for (const said of ["one", "two"]) await rig.nex.receive(from(messageOf(said)));
+		const { asked, play } = answering();
+		const rig = nexRig(play, { config: telegram({ queue: COLLECTING }), clock, plugins: [plugin] });
+		for (const said of ["one", "two"]) await rig.hear(said);
 		clock.advance(100);
 		await until(() => asked.length === 1);
 		const said = asked[0]!.messages.map((message) => message.text);
@@ -412,10 +358,10 @@ describe("plugins on the way", () => {
 	test("see whether the sender is the owner", async () => {
 		const seen: boolean[] = [];
 		const plugin: Plugin = { name: "who", onReceive: ({ sender }) => void seen.push(sender.owner) };
-		const channels = { telegram: { acl: { owner: ["ann"], unknown: "allow" as const }, accounts: { bot: {} } } };
-		const { nex } = nexRig(echo, { plugins: [plugin], config: { channels } });
-		await nex.receive(from(messageOf("hi")));
-		await nex.receive(from(messageOf("hi", { from: { id: "bob" } })));
+		const config = telegram({ acl: { owner: ["ann"], unknown: "allow" } });
+		const { hear } = nexRig(echo, { plugins: [plugin], config });
+		await hear("hi");
+		await hear("hi", { from: { id: "bob" } });
 		expect(seen).toEqual([true, false]);
 	});
 
@@ -453,24 +399,12 @@ describe("a message from the page or the API", () => {
 		expect(await nex.receive({ session: "main", text: "hi", idempotencyKey: "k" })).toEqual(accepted);
 		expect([look.turns({ limit: 9 }).length, asked]).toEqual([1, []]);
 	});
-
-	test("waits in order when the session is busy, and is refused like before", async () => {
-		const { nex, look } = nexRig(stuck, { limits: { queueMessagesMax: 1 } });
-		const states = await Promise.all(
-			["one", "two"].map(async (said) => (await nex.receive({ session: "main", text: said })).disposition.state),
-		);
-		expect(states).toEqual(["started", "queued"]);
-		await expect(nex.receive({ session: "main", text: "three" })).rejects.toMatchObject({ code: "busy" });
-		await expect(nex.receive({ session: "main", text: " " })).rejects.toMatchObject({ code: "invalid" });
-		await expect(nex.receive({ session: "../etc", text: "hi" })).rejects.toMatchObject({ code: "invalid" });
-		expect(look.events({ limit: 9 })).toHaveLength(2);
-	});
 });
 
 describe("start and stop", () => {
 	test("every account is listened to, and a message is safe when the listener returns", async () => {
-		const config = { channels: { ...open.channels, signal: { accounts: { one: {}, two: {} } } } };
-		const { nex, listeners, look } = nexRig(stuck, { config });
+		const channels = { ...telegram().channels, signal: { accounts: { one: {}, two: {} } } };
+		const { nex, listeners, look } = nexRig(stuck, { config: { channels } });
 		nex.start();
 		await until(() => listeners.size === 3);
 		await listeners.get("signal/two")!(messageOf("hi"), "evt_1");
@@ -480,13 +414,10 @@ describe("start and stop", () => {
 	test("an adapter without monitor is not listened to; an account that cannot be keeps no other from it", async () => {
 		const accounts = { one: {}, two: {} };
 		const heard: string[] = [];
-		const info = async (channel: string) => ({
-			channel,
-			version: "1",
-			protocol: 1,
-			settings: [],
-			supports: channel === "mute" ? (["send"] as const) : (["monitor"] as const),
-			limits: { textMax: 1, unit: "utf16" as const },
+		const known = outboundOf().outbound;
+		const info: typeof known.info = async (channel) => ({
+			...(await known.info(channel)),
+			supports: channel === "mute" ? ["send"] : ["monitor"],
 		});
 		const monitor = (channel: string, account: string) => {
 			if (account === "one") throw new Error("it is listened to already");
@@ -500,43 +431,21 @@ describe("start and stop", () => {
 		expect(heard).toEqual(["chat/two"]);
 	});
 
-	test("an adapter that cannot be asked is asked again", async () => {
-		const clock = manualClock(1000);
-		let asked = 0;
-		const info = async () => {
-			if (++asked === 1) throw new Error("no such file");
-			return {
-				channel: "telegram",
-				version: "1",
-				protocol: 1,
-				supports: ["monitor"] as const,
-				settings: [],
-				limits: { textMax: 1, unit: "utf16" as const },
-			};
-		};
-		const { nex, listeners } = nexRig(echo, { config: open, clock, outbound: { info } });
-		nex.start();
-		await ticks(2);
-		expect(listeners.size).toBe(0);
-		clock.advance(30_000);
-		await until(() => listeners.size === 1);
-	});
-
 	test("Z20: files of platforms are shown as transfers, those of strangers are not", async () => {
 		const reported: TransferInfo[] = [];
 		const { nex, listeners } = nexRig(echo, {
-			config: { channels: { telegram: { acl: { allow: ["ann"], unknown: "deny" }, accounts: { main: {} } } } },
+			config: telegram({ acl: { allow: ["ann"], unknown: "deny" } }),
 			arrived: (message) => reportAttachments({ report: (one) => void reported.push(one) }, message, 7),
 		});
 		nex.start();
 		await until(() => listeners.size === 1);
-		const hear = listeners.get("telegram/main")!;
+		const hear = listeners.get("telegram/bot")!;
 		const attachments = [{ name: "cat.png", contentType: "image/png", data: "aGVsbG8=" }];
 		await hear(messageOf("hi", { eventId: "e1", attachments }), "evt_1");
 		await hear(messageOf("hi", { eventId: "e2", attachments, from: { id: "eve" } }), "evt_2");
 		expect(reported).toEqual([
 			{
-				id: "attachment/telegram/main/e1/0",
+				id: "attachment/telegram/bot/e1/0",
 				appId: "owner",
 				kind: "attachment",
 				state: "completed",
@@ -551,10 +460,10 @@ describe("start and stop", () => {
 
 	test("I10: queued messages are answered after a restart, with their stages and target", async () => {
 		const path = tempFile();
-		const config = { channels: { telegram: { ...open.channels.telegram, queue: { mode: "followup" as const } } } };
+		const config = telegram({ queue: { mode: "followup" } });
 		const first = nexRig(silent, { config, path, clock: manualClock(Date.now()), dies: true });
-		await first.nex.receive(from(messageOf("one")));
-		const two = await first.nex.receive(from(messageOf("two", { target: { to: "c7" } })));
+		await first.hear("one");
+		const two = await first.hear("two", { target: { to: "c7" } });
 		expect(two.disposition).toEqual({ state: "queued" });
 
 		const second = nexRig(echo, { config, path });

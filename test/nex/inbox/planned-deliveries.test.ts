@@ -7,24 +7,17 @@ import { deliveryWrites } from "../../../packages/daemon/src/ledger/deliveries/p
 import { createNex, createOutbound } from "../../../packages/daemon/src/nex/nex.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { NexusError, newId } from "../../../packages/protocol/src/protocol.ts";
-import { engineOf, gate, never, type Play, tempFile, until } from "../../broker/rig.ts";
+import { engineOf, gate, type Play, tempFile, text, until } from "../../broker/rig.ts";
 import { quiet } from "../../quiet.ts";
 import { refuseWrites, storeForTest } from "../../store.ts";
-import { messageOf, nexRig, outboundOf } from "./rig.ts";
+import { messageOf, nexRig, outboundOf, stuck, telegram } from "./rig.ts";
 
-const silent: Play = async function* () {
-	yield { type: "text", delta: "half" };
-	await never;
-};
-const config = (mode: "followup" | "collect" = "followup") => ({
-	channels: { telegram: { acl: { unknown: "allow" as const }, queue: { mode, collectMs: 5 }, accounts: { bot: {} } } },
-});
-const from = (message: ReturnType<typeof messageOf>) => ({ channel: "telegram", account: "bot", message });
+const config = (mode: "followup" | "collect" = "followup") => telegram({ queue: { mode, collectMs: 5 } });
 
 /** One file for all stores, as in the daemon; deliveries are recorded, and nothing is ever sent. */
 function rig(
 	path: string,
-	{ play = silent, mode = "followup" as "followup" | "collect", owe = () => {}, dies = false } = {},
+	{ play = stuck, mode = "followup" as "followup" | "collect", owe = () => {}, dies = false } = {},
 ) {
 	const store = storeForTest({ path, limits: { commitRetryMs: 5 }, dies });
 	const { bus, ledger } = store;
@@ -40,8 +33,16 @@ function rig(
 	const nex = createNex({ broker, bus, ledger, outbound: out.outbound, config: config(mode) });
 	const unfinished = async () =>
 		(await ledger.deliveries.list({ state: "active", limit: 100 })).map(({ id }) => id).reverse();
-	return { ...store, broker, nex, unfinished, ...out };
+	const hear = (said: string) => nex.receive({ channel: "telegram", account: "bot", message: messageOf(said) });
+	return { ...store, broker, nex, hear, unfinished, ...out };
 }
+
+/** Ends when it may. */
+const saidThen = (end: Promise<void>): Play =>
+	async function* () {
+		yield text("x");
+		await end;
+	};
 
 /** Reads through a second connection, which sees only committed rows. */
 function committed(path: string): { runs: string[]; owed: string[] } {
@@ -64,11 +65,7 @@ describe("the begin of a run and its deliveries", () => {
 		const path = tempFile();
 		const seen: { runs: string[]; owed: string[] }[] = [];
 		const door = gate();
-		const play: Play = async function* () {
-			yield { type: "text", delta: "x" };
-			await door.opened;
-		};
-		const { nex, unfinished, look: stored } = rig(path, { play, mode: "collect" });
+		const { hear, unfinished, look: stored } = rig(path, { play: saidThen(door.opened), mode: "collect" });
 		let looking = true;
 		const look = () => {
 			if (!looking) return;
@@ -79,16 +76,12 @@ describe("the begin of a run and its deliveries", () => {
 		onTestFinished(() => {
 			looking = false;
 		});
-		await nex.receive(from(messageOf("one", { target: { to: "c1" } })));
-		await nex.receive(from(messageOf("two", { target: { to: "c1" } })));
-		await nex.receive(from(messageOf("three", { target: { to: "c1" } })));
+		for (const said of ["one", "two", "three"]) await hear(said);
 		await until(() => stored.events({ limit: 9 }).some(({ disposition }) => "runId" in disposition));
 		door.open();
-		await until(
-			() =>
-				stored.turns({ limit: 9 }).flatMap(({ messages }) => messages.filter(({ role }) => role === "user")).length ===
-				3,
-		);
+		const answered = () =>
+			stored.turns({ limit: 9 }).flatMap(({ messages }) => messages.filter(({ role }) => role === "user"));
+		await until(() => answered().length === 3);
 		looking = false;
 		for (const { runs, owed } of seen) expect(new Set(owed)).toEqual(new Set(runs));
 		expect(seen.at(-1)!.runs.length).toBeGreaterThan(0);
@@ -97,7 +90,7 @@ describe("the begin of a run and its deliveries", () => {
 
 	test("a store that fails between them leaves neither; when it takes commits again both are there, once", async () => {
 		const path = tempFile();
-		const { nex, file, unfinished, launched, bus } = rig(path);
+		const { hear, file, unfinished, launched, bus } = rig(path);
 		// The store gives out numbers of logs by the block.
 		await bus.create({ log: "first", kind: "text" }, []);
 		const transaction = file.transaction.bind(file);
@@ -106,7 +99,7 @@ describe("the begin of a run and its deliveries", () => {
 				work();
 				throw new Error("disk I/O error");
 			});
-		const taken = nex.receive(from(messageOf("one")));
+		const taken = hear("one");
 		await until(() => !bus.healthy);
 		expect(committed(path)).toEqual({ runs: [], owed: [] });
 		expect(launched).toEqual([]);
@@ -118,9 +111,9 @@ describe("the begin of a run and its deliveries", () => {
 
 	test("a delivery that the store refuses refuses the run: the message was not taken in", async () => {
 		const path = tempFile();
-		const { nex, look, file } = rig(path);
+		const { hear, look, file } = rig(path);
 		refuseWrites({ file }, ({ table, op }) => table === "deliveries" && op === "open");
-		await expect(nex.receive(from(messageOf("one")))).rejects.toThrow("constraint failed");
+		await expect(hear("one")).rejects.toThrow("constraint failed");
 		expect(committed(path)).toEqual({ runs: [], owed: [] });
 		expect(look.events({ limit: 9 })).toEqual([]);
 	});
@@ -129,15 +122,15 @@ describe("the begin of a run and its deliveries", () => {
 		const gone = () => {
 			throw new NexusError("not_found", "There is no account telegram/bot.");
 		};
-		const { nex, launched } = rig(tempFile(), { owe: gone });
-		expect((await nex.receive(from(messageOf("one")))).disposition.state).toBe("started");
+		const { hear, launched } = rig(tempFile(), { owe: gone });
+		expect((await hear("one")).disposition.state).toBe("started");
 		expect(launched).toEqual([]);
 	});
 
 	test("a process that dies right after the begin leaves it to the next one, which delivers it", async () => {
 		const path = tempFile();
 		const first = rig(path, { dies: true });
-		const { runId } = await first.nex.receive(from(messageOf("one")));
+		const { runId } = await first.hear("one");
 		// It never came to launching it: the next process reads the same file.
 		const { bus, ledger } = storeForTest({ path });
 		const adapters = {
@@ -145,7 +138,7 @@ describe("the begin of a run and its deliveries", () => {
 		};
 		const outbound = createOutbound({ bus, ledger, dataDir: `${path}.d`, adapters, log: silentLog });
 		onTestFinished(() => outbound.stop(0));
-		await createBroker({ ...quiet, bus, ledger, engine: engineOf(silent) }).recover();
+		await createBroker({ ...quiet, bus, ledger, engine: engineOf(stuck) }).recover();
 		await outbound.start();
 		expect(outbound.accounts()).toMatchObject([{ deliveries: 1 }]);
 		const owed = await outbound.deliveries({ runId: runId!, limit: 9 });
@@ -154,7 +147,7 @@ describe("the begin of a run and its deliveries", () => {
 
 	test("the way of a message whose run died with its process is on record as far as it went", async () => {
 		const path = tempFile();
-		const { runId } = await rig(path, { dies: true }).nex.receive(from(messageOf("one")));
+		const { runId } = await rig(path, { dies: true }).hear("one");
 		const next = rig(path);
 		await next.nex.recover();
 		const { status, trace } = next.look.turn(runId!)!;
@@ -169,17 +162,13 @@ describe("the begin of a run and its deliveries", () => {
 
 test("a delivery that cannot begin does not free the session of its live run", async () => {
 	const door = gate();
-	const play: Play = async function* () {
-		yield { type: "text", delta: "x" };
-		await door.opened;
-	};
 	const launch = () => {
 		throw new Error("no processes left");
 	};
-	const { nex, look } = nexRig(play, { config: config(), outbound: { launch } });
-	const one = await nex.receive(from(messageOf("one")));
+	const { hear, look } = nexRig(saidThen(door.opened), { config: config(), outbound: { launch } });
+	const one = await hear("one");
 	expect(one.disposition.state).toBe("started");
-	const two = await nex.receive(from(messageOf("two")));
+	const two = await hear("two");
 	expect(two.disposition).toEqual({ state: "queued" });
 	door.open();
 	await until(() => look.turns({ limit: 9 }).length === 2);

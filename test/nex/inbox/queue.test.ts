@@ -20,8 +20,20 @@ const settingsOf = (fields: Partial<QueueSettings> = {}): QueueSettings => ({
 	...fields,
 });
 
+type Played = [now: number, input: LaneInput];
+
+const arrive = (now: number, eventId: string, fields: Partial<QueueSettings> = {}): Played => [
+	now,
+	{ type: "arrive", eventId, settings: settingsOf(fields) },
+];
+const free = (now: number): Played => [now, { type: "free" }];
+const tick = (now: number): Played => [now, { type: "tick" }];
+const start = (...eventIds: string[]): LaneEffect => ({ type: "start", eventIds });
+const wait: LaneEffect = { type: "wait" };
+const refused = { type: "refuse", because: expect.stringContaining("busy") };
+
 /** Plays inputs at their times and gives the effects of each. */
-function play(inputs: readonly [now: number, input: LaneInput][], from: SessionLane = EMPTY_LANE) {
+function play(from: SessionLane, ...inputs: readonly Played[]) {
 	let lane = from;
 	const effects = inputs.map(([now, input]) => {
 		const next = step(lane, input, now);
@@ -31,207 +43,125 @@ function play(inputs: readonly [now: number, input: LaneInput][], from: SessionL
 	return { lane, effects };
 }
 
-const arrive = (eventId: string, fields: Partial<QueueSettings> = {}): LaneInput => ({
-	type: "arrive",
-	eventId,
-	settings: settingsOf(fields),
-});
-const free: LaneInput = { type: "free" };
-const tick: LaneInput = { type: "tick" };
-const start = (...eventIds: string[]): LaneEffect => ({ type: "start", eventIds });
-const wait: LaneEffect = { type: "wait" };
+const busy: SessionLane = { ...EMPTY_LANE, busy: true };
+const collect = { mode: "collect" } as const;
+const interrupt = { mode: "interrupt", messagesMax: 9 } as const;
 
 describe("an idle session", () => {
 	test.each(["followup", "interrupt", "reject"] as const)("%s: starts at once", (mode) => {
-		expect(step(EMPTY_LANE, arrive("a", { mode }), 0)).toMatchObject({
-			effects: [{ type: "admit" }],
-			lane: { busy: true },
-		});
-	});
-
-	test("collect: waits until nothing more comes, then answers together", () => {
-		const mode = "collect";
-		const { effects, lane } = play([
-			[0, arrive("a", { mode })],
-			[90, arrive("b", { mode })],
-			[120, tick],
-		]);
-		expect(effects).toEqual([[wait], [wait], []]);
-		expect(wakeAt(lane)).toBe(190);
-		expect(step(lane, tick, 190).effects).toEqual([start("a", "b")]);
+		const { effects, lane } = play(EMPTY_LANE, arrive(0, "a", { mode }));
+		expect([effects, lane.busy]).toMatchObject([[[{ type: "admit" }]], true]);
 	});
 
 	test("collect: a sender who keeps typing is answered", () => {
-		let lane = EMPTY_LANE;
-		const arrivals = Array.from({ length: 13 }, (_, n) => n * 80);
-		const starts: [number, LaneEffect][] = [];
-		for (const at of arrivals) {
-			const next = step(lane, arrive(`e${at}`, { mode: "collect", messagesMax: 99 }), at);
-			lane = next.lane;
-			for (const effect of next.effects) if (effect.type === "start") starts.push([at, effect]);
-		}
-		expect(starts).toEqual([]);
+		const arrivals = Array.from({ length: 13 }, (_, n) => arrive(n * 80, `e${n}`, { ...collect, messagesMax: 99 }));
+		const { effects, lane } = play(EMPTY_LANE, ...arrivals);
+		expect(effects).toEqual(arrivals.map(() => [wait]));
 		expect(wakeAt(lane)).toBe(1000);
 	});
 });
 
-describe("a busy session", () => {
-	const busy: SessionLane = { ...EMPTY_LANE, busy: true };
-
-	test("followup: one after another", () => {
-		const { effects } = play(
-			[
-				[0, arrive("a")],
-				[1, arrive("b")],
-				[2, free],
-				[3, free],
-				[4, free],
-			],
+describe("a session", () => {
+	test.each<[string, SessionLane, Played[], unknown[]]>([
+		[
+			"collect, idle: waits until nothing more comes, then answers together",
+			EMPTY_LANE,
+			[arrive(0, "a", collect), arrive(90, "b", collect), tick(120), tick(189), tick(190)],
+			[[wait], [wait], [], [], [start("a", "b")]],
+		],
+		[
+			"collect, busy: goes together when the run has settled and nothing more comes",
 			busy,
-		);
-		expect(effects).toEqual([[wait], [wait], [start("a")], [start("b")], []]);
-	});
-
-	test("interrupt: the run is stopped once, and everything that waits goes together", () => {
-		const mode = "interrupt";
-		const { effects } = play(
-			[
-				[0, arrive("a")],
-				[1, arrive("b", { mode })],
-				[2, arrive("c", { mode })],
-				[3, free],
-			],
+			[arrive(0, "a", collect), arrive(50, "b", collect), free(60), tick(149), tick(150)],
+			[[wait], [wait], [], [], [start("a", "b")]],
+		],
+		[
+			"followup: one after another",
 			busy,
-		);
-		expect(effects).toEqual([
-			[wait],
-			[wait, { type: "stop", by: "b", rollback: false }],
-			[wait],
-			[start("a", "b", "c")],
-		]);
-	});
-
-	test("interrupt: takes along all that waited to go one by one", () => {
-		const { effects } = play(
-			[
-				[0, arrive("a")],
-				[1, arrive("b")],
-				[2, arrive("c", { mode: "interrupt" })],
-				[3, free],
-			],
+			[arrive(0, "a"), arrive(1, "b"), free(2), free(3), free(4)],
+			[[wait], [wait], [start("a")], [start("b")], []],
+		],
+		[
+			"interrupt: the run is stopped once, and all that waited to go one by one goes along",
 			busy,
-		);
-		expect(effects[3]).toEqual([start("a", "b", "c")]);
-	});
-
-	test("a followup that comes after an interruption has its own run", () => {
-		const { effects } = play(
-			[
-				[0, arrive("a", { mode: "interrupt" })],
-				[1, arrive("b")],
-				[2, free],
-				[3, free],
-			],
+			[arrive(0, "a"), arrive(0, "b"), arrive(1, "c", interrupt), arrive(2, "d", interrupt), free(3)],
+			[[wait], [wait], [wait, { type: "stop", by: "c", rollback: false }], [wait], [start("a", "b", "c", "d")]],
+		],
+		[
+			"a followup that comes after an interruption has its own run",
 			busy,
-		);
-		expect(effects.slice(2)).toEqual([[start("a")], [start("b")]]);
+			[arrive(0, "a", interrupt), arrive(1, "b"), free(2), free(3)],
+			[[wait, { type: "stop", by: "a", rollback: false }], [wait], [start("a")], [start("b")]],
+		],
+		[
+			"an interruption does not wait for a collection to be quiet",
+			EMPTY_LANE,
+			[arrive(0, "a", collect), arrive(1, "b", interrupt)],
+			[[wait], [wait, start("a", "b")]],
+		],
+		[
+			"messages that waited before a restart start in the same groups",
+			restored(
+				(["followup", "interrupt", "followup", "collect", "collect"] as const).map((mode, n) => ({
+					eventId: `e${n}`,
+					at: n,
+					summary: false,
+					...settingsOf({ mode }),
+				})),
+			),
+			[tick(0), free(0), free(0), tick(104)],
+			[[start("e0", "e1")], [start("e2")], [], [start("e3", "e4")]],
+		],
+	])("%s", (_, from, inputs, effects) => {
+		expect(play(from, ...inputs).effects).toEqual(effects);
 	});
 
-	test("collect: goes together when the run has settled and nothing more comes", () => {
-		const mode = "collect";
-		const { effects, lane } = play(
-			[
-				[0, arrive("a", { mode })],
-				[50, arrive("b", { mode })],
-				[60, free],
-			],
-			busy,
-		);
-		expect(effects).toEqual([[wait], [wait], []]);
-		expect(wakeAt(lane)).toBe(150);
-		expect(step(lane, tick, 150).effects).toEqual([start("a", "b")]);
-	});
-
-	test("reject: is refused, also while others wait", () => {
-		const { effects, lane } = play([[0, arrive("a", { mode: "reject" })]], busy);
-		expect(effects).toEqual([[{ type: "refuse", because: expect.stringContaining("busy") }]]);
-		expect(lane).toEqual(busy);
-		const collecting = step(EMPTY_LANE, arrive("a", { mode: "collect" }), 0).lane;
-		expect(step(collecting, arrive("b", { mode: "reject" }), 1)).toEqual({
-			effects: [{ type: "refuse", because: expect.stringContaining("busy") }],
-			lane: collecting,
-		});
-	});
-
-	test("an interruption does not wait for a collection to be quiet", () => {
-		const { effects } = play([
-			[0, arrive("a", { mode: "collect" })],
-			[1, arrive("b", { mode: "interrupt" })],
-		]);
-		expect(effects).toEqual([[wait], [wait, start("a", "b")]]);
+	test.each([
+		["is busy", busy],
+		["collects", play(EMPTY_LANE, arrive(0, "a", collect)).lane],
+	])("reject: is refused, and changes nothing, when the session %s", (_, from) => {
+		expect(play(from, arrive(1, "b", { mode: "reject" }))).toEqual({ effects: [[refused]], lane: from });
 	});
 });
 
 describe("I11: at the cap", () => {
-	const full = play([
-		[0, arrive("r")],
-		[0, arrive("a")],
-		[0, arrive("b")],
-		[0, arrive("c")],
-	]).lane;
+	const full = play(EMPTY_LANE, ...["r", "a", "b", "c"].map((id) => arrive(0, id))).lane;
+	const waiting = (lane: SessionLane) => lane.waiting.map((one) => one.eventId);
+	const drop = (eventId: string) => [{ type: "drop", eventId, because: expect.any(String) }, wait];
 
 	test("drop_newest: the new one is refused", () => {
-		const { effects, lane } = step(full, arrive("d"), 1);
-		expect(effects).toEqual([{ type: "refuse", because: expect.stringContaining("3 messages") }]);
+		const { effects, lane } = play(full, arrive(1, "d"));
+		expect(effects).toEqual([[{ type: "refuse", because: expect.stringContaining("3 messages") }]]);
 		expect(lane).toEqual(full);
 	});
 
 	test("drop_oldest: the oldest gives way", () => {
-		const { effects, lane } = step(full, arrive("d", { atCap: "drop_oldest" }), 1);
-		expect(effects).toEqual([{ type: "drop", eventId: "a", because: expect.any(String) }, wait]);
-		expect(lane.waiting.map((one) => one.eventId)).toEqual(["b", "c", "d"]);
+		const { effects, lane } = play(full, arrive(1, "d", { atCap: "drop_oldest" }));
+		expect(effects).toEqual([drop("a")]);
+		expect(waiting(lane)).toEqual(["b", "c", "d"]);
 	});
 
 	test("summarise: what waits becomes one, again and again", () => {
-		const atCap = "summarise";
-		const once = step(full, arrive("d", { atCap }), 1);
-		expect(once.effects).toEqual([{ type: "summarise", eventIds: ["a", "b", "c"], into: "d.summary" }, wait]);
-		const inputs = ["e", "f", "g"].map((id): [number, LaneInput] => [2, arrive(id, { atCap })]);
-		const again = play(inputs, once.lane);
-		expect(again.effects[2]).toEqual([
+		const { effects, lane } = play(full, ...["d", "e", "f", "g"].map((id) => arrive(1, id, { atCap: "summarise" })));
+		expect(effects[0]).toEqual([{ type: "summarise", eventIds: ["a", "b", "c"], into: "d.summary" }, wait]);
+		expect(effects[3]).toEqual([
 			{ type: "summarise", eventIds: ["d.summary", "d", "e", "f"], into: "g.summary" },
 			wait,
 		]);
-		expect(again.lane.waiting.map((one) => one.eventId)).toEqual(["g.summary", "g"]);
+		expect(waiting(lane)).toEqual(["g.summary", "g"]);
 	});
 
 	test("drop_oldest: a summary is not dropped: it is all that is left of others", () => {
-		const { lane } = step(full, arrive("d", { atCap: "summarise", messagesMax: 1 }), 1);
-		const { effects } = step(lane, arrive("e", { atCap: "drop_oldest", messagesMax: 1 }), 2);
-		expect(effects).toEqual([{ type: "drop", eventId: "d", because: expect.any(String) }, wait]);
+		const summarised = arrive(1, "d", { atCap: "summarise", messagesMax: 1 });
+		const { effects } = play(full, summarised, arrive(2, "e", { atCap: "drop_oldest", messagesMax: 1 }));
+		expect(effects[1]).toEqual(drop("d"));
 	});
 
 	test("summarise: what is collected waits no longer for having become one", () => {
-		const fields = { mode: "collect", atCap: "summarise", messagesMax: 1 } as const;
-		let lane = EMPTY_LANE;
-		for (let now = 0; now <= 960; now += 80) lane = step(lane, arrive(`e${now}`, fields), now).lane;
-		expect(wakeAt(lane)).toBe(1000);
+		const fields = { ...collect, atCap: "summarise", messagesMax: 1 } as const;
+		const arrivals = Array.from({ length: 13 }, (_, n) => arrive(n * 80, `e${n}`, fields));
+		expect(wakeAt(play(EMPTY_LANE, ...arrivals).lane)).toBe(1000);
 	});
-});
-
-test("messages that waited before a restart start in the same groups", () => {
-	const modes = ["followup", "interrupt", "followup", "collect", "collect"] as const;
-	const lane = restored(modes.map((mode, n) => ({ eventId: `e${n}`, at: n, summary: false, ...settingsOf({ mode }) })));
-	const { effects } = play(
-		[
-			[0, tick],
-			[0, free],
-			[0, free],
-			[104, tick],
-		],
-		lane,
-	);
-	expect(effects).toEqual([[start("e0", "e1")], [start("e2")], [], [start("e3", "e4")]]);
 });
 
 const arrival = fc.record({

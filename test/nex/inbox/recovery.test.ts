@@ -1,16 +1,9 @@
 /** Messages that waited in a dead daemon are answered by the next one. */
 
 import { describe, expect, test } from "vitest";
-import { finalEnd, gate, never, type Play, tempFile, text, ticks, until } from "../../broker/rig.ts";
+import { finalEnd, gate, tempFile, text, ticks, until } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
-import { nexRig } from "./rig.ts";
-
-const echo: Play = async function* ({ messages }) {
-	yield text(`you said ${messages.at(-1)?.text}`);
-};
-const silent: Play = async function* () {
-	yield await never;
-};
+import { echo, nexRig, silent } from "./rig.ts";
 
 describe("messages that waited when the process died", () => {
 	async function left(...texts: string[]) {

@@ -6,6 +6,7 @@ import type { BrokerLimits } from "../../../packages/daemon/src/broker/port.ts";
 import { type Delivery, deliveryWrites } from "../../../packages/daemon/src/ledger/deliveries/port.ts";
 import type { QueueSettings } from "../../../packages/daemon/src/ledger/inbox/port.ts";
 import type { NexOptions, NexOutbound } from "../../../packages/daemon/src/nex/create.ts";
+import type { InboundChannelConfig } from "../../../packages/daemon/src/nex/inbox/config.ts";
 import {
 	type Accepted,
 	type ClientMessage,
@@ -13,7 +14,7 @@ import {
 	type InboundConfig,
 	type InboxLimits,
 } from "../../../packages/daemon/src/nex/nex.ts";
-import { gate, type Play, type RigOptions, rig, text, until } from "../../broker/rig.ts";
+import { gate, type Play, type RigOptions, rig, text, until, yieldsThenWaits } from "../../broker/rig.ts";
 
 export type Delivered = Parameters<NexOutbound["deliver"]>[0];
 
@@ -104,8 +105,19 @@ export function nexRig(play: Play, options: NexRigOptions = {}) {
 	/** Its turn is on record, and this process knows it. */
 	const runSettled = (runId: string) =>
 		until(() => parts.look.turn(runId) !== undefined && !parts.broker.live(runId), `${runId} settles`);
-	return { ...parts, ...out, nex, submit, runSettled };
+	/** A message to the bot on Telegram. */
+	const hear = (said: string, fields?: Partial<InboundMessage>): Promise<Accepted> =>
+		nex.receive({ channel: "telegram", account: "bot", message: messageOf(said, fields) });
+	return { ...parts, ...out, nex, submit, hear, runSettled };
 }
+
+/** A bot on Telegram that everybody may write to, unless the fields say otherwise. */
+export const telegram = (fields: InboundChannelConfig = {}): InboundConfig => ({
+	channels: { telegram: { acl: { unknown: "allow" }, accounts: { bot: {} }, ...fields } },
+});
+
+/** Settings of a chat that waits 100 ms for more messages. */
+export const COLLECTING = { mode: "collect", collectMs: 100 } as const;
 
 let count = 0;
 
@@ -119,6 +131,30 @@ export const messageOf = (text: string, fields: Partial<InboundMessage> = {}): I
 	ts: 0,
 	...fields,
 });
+
+/** An engine that repeats the last message. */
+export const echo: Play = async function* ({ messages }) {
+	yield text(`re ${messages.at(-1)?.text}`);
+};
+
+/** An engine that says one word and never ends. */
+export const stuck: Play = yieldsThenWaits(text("thinking"));
+
+/** An engine that never says anything: the process that it runs in writes nothing next to its successor. */
+export const silent: Play = yieldsThenWaits();
+
+/** An engine that answers at once, and keeps what it was asked. */
+export function answering(answer = "ok") {
+	const asked: EngineRequest[] = [];
+	const play: Play = async function* (request) {
+		asked.push(request);
+		yield text(answer);
+	};
+	return { asked, play };
+}
+
+/** The last messages of requests. */
+export const lastOf = (asked: readonly EngineRequest[]) => asked.map(({ messages }) => messages.at(-1)!.text);
 
 /** An engine that says "half" after these events, and waits to be stopped or let go; then it says "whole", if it is to. */
 export function patient({ first = [], last = false }: { first?: readonly EngineEvent[]; last?: boolean } = {}) {
@@ -145,6 +181,22 @@ export const queueOf = (mode: QueueSettings["mode"], fields: Partial<QueueSettin
 	atCap: "drop_newest",
 	...fields,
 });
+
+/** Copies a store's file after each commit: how a process that dies there leaves it. */
+export function copiesAtCommits({ file }: ReturnType<typeof nexRig>, path: string): string[] {
+	const { db, transaction } = file;
+	const copies: string[] = [];
+	file.transaction = (work) => {
+		const isOutermost = !db.isTransaction;
+		const result = transaction.call(file, work) as ReturnType<typeof work>;
+		if (isOutermost) {
+			copies.push(`${path}.${copies.length}`);
+			db.exec(`VACUUM INTO '${copies.at(-1)!}'`);
+		}
+		return result;
+	};
+	return copies;
+}
 
 /** The texts of the people in a request. */
 export const usersOf = (request: EngineRequest): string[] =>

@@ -2,22 +2,25 @@
 
 import { describe, expect, test } from "vitest";
 import type { Turn } from "../../../packages/daemon/src/ledger/turns/port.ts";
-import { finalEnd, never, type Play, tempFile, ticks, until, verified } from "../../broker/rig.ts";
+import {
+	finalEnd,
+	type Play,
+	started,
+	tempFile,
+	text,
+	ticks,
+	until,
+	verified,
+	yieldsThenWaits,
+} from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { refuseWrites } from "../../store.ts";
-import { nexRig } from "./rig.ts";
+import { echo, nexRig } from "./rig.ts";
 
-const hello: Play = async function* ({ messages }) {
-	yield { type: "tool", callId: "t1", name: "look", status: "started" };
+const hello: Play = async function* (...asked) {
+	yield started("t1");
 	yield { type: "tool", callId: "t1", name: "look", status: "completed", result: { seen: 1 } };
-	yield { type: "text", delta: `re ${messages.at(-1)!.text}` };
-};
-
-/** A run that never ends. */
-const stuck: Play = async function* () {
-	yield { type: "tool", callId: "t1", name: "look", status: "started" };
-	yield { type: "text", delta: "well" };
-	await never;
+	yield* echo(...asked);
 };
 
 /** A rig whose Ledger refuses while `refuses` says so. */
@@ -111,7 +114,8 @@ describe("a turn that the Ledger refuses", () => {
 		["anything", () => true],
 	])("I3: of a process that died, because of %s: does not keep its session waiting forever", async (_what, bad) => {
 		const path = tempFile();
-		const before = world(() => false, { play: stuck, path, dies: true });
+		const play = yieldsThenWaits(started("t1"), text("well"));
+		const before = world(() => false, { play, path, dies: true });
 		const dead = (await before.submit("one")).runId!;
 		await until(async () => (await before.bus.describe(dead))!.head >= 4);
 		const { nex, look, frames, submit, pass } = world((turn) => turn.runId === dead && bad(turn), { path });

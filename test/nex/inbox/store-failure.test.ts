@@ -8,21 +8,22 @@ import {
 	gate,
 	type Play,
 	tempFile,
+	text,
 	ticks,
 	turnWhenSettled,
 	until,
 	verified,
 } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
-import { nexRig } from "./rig.ts";
+import { echo, nexRig } from "./rig.ts";
 
 function world(path = tempFile(), dies = false, plugins: readonly Plugin[] = []) {
 	const clock = manualClock(1000);
 	const door = gate();
-	const play: Play = async function* ({ messages }) {
-		yield { type: "text", delta: `re ${messages.at(-1)!.text}` };
+	const play: Play = async function* (...asked) {
+		yield* echo(...asked);
 		await door.opened;
-		yield { type: "text", delta: " and more" };
+		yield text(" and more");
 	};
 	const parts = nexRig(play, { path, clock, busClock: clock, dies, connection: "none", plugins });
 	const disk = { full: false };
@@ -38,34 +39,54 @@ function world(path = tempFile(), dies = false, plugins: readonly Plugin[] = [])
 			await ticks(2);
 		}
 	};
-	const submit = (text: string) => parts.nex.receive({ session: "main", text });
-	return { ...parts, clock, disk, door, pass, submit, path };
+	const submit = (said: string) => parts.nex.receive({ session: "main", text: said });
+	/** A run whose first words are on record. */
+	const begin = async () => {
+		const runId = (await submit("one")).runId!;
+		await until(async () => (await parts.bus.describe(runId))?.head === 2);
+		return runId;
+	};
+	return { ...parts, clock, disk, door, pass, submit, begin, path };
+}
+
+/** A start on a full disk after a process that died with one message running and one waiting. */
+async function foundOnFullDisk() {
+	const dead = world(tempFile(), true);
+	const runId = await dead.begin();
+	const { eventId } = await dead.submit("two");
+	const next = world(dead.path);
+	next.door.open();
+	next.disk.full = true;
+	const recovered = next.nex.recover();
+	await next.pass(35_000);
+	expect(await recovered).toEqual({ recovered: 0 });
+	next.disk.full = false;
+	return { ...next, runId, eventId };
 }
 
 test("I3, P4.9: the run is settled with what is durable, and what waited behind it is answered", async () => {
-	const { disk, look, bus, broker, door, pass, submit } = world();
-	const { runId } = await submit("one");
-	await until(async () => (await bus.describe(runId!))?.head === 2);
+	const { disk, look, bus, broker, door, pass, submit, begin } = world();
+	const runId = await begin();
 	const second = await submit("two");
 	expect(second.disposition).toEqual({ state: "queued" });
 	disk.full = true;
 	door.open();
-	const stopped = broker.abort(runId!);
+	const stopped = broker.abort(runId);
 	await pass(31_000);
 	expect(await stopped).toMatchObject({ status: "failed", error: { code: "unavailable" } });
 	expect(broker.unsaved).toBe(1);
-	expect(look.turn(runId!)).toBeUndefined();
+	expect(look.turn(runId)).toBeUndefined();
 	await pass(6_000);
 	expect(broker.unsaved).toBe(1);
 	disk.full = false;
 	await pass(6_000);
-	expect(await turnWhenSettled(look, runId!)).toMatchObject({
+	expect(await turnWhenSettled(look, runId)).toMatchObject({
 		status: "failed",
 		reason: "error",
 		error: { code: "unavailable" },
 		messages: [{ text: "one" }, { text: "re one" }],
 	});
-	const log = await framesOf(bus, runId!);
+	const log = await framesOf(bus, runId);
 	expect(verified(log)).toBeUndefined();
 	expect(finalEnd(log)).toMatchObject({ reason: "error", synthetic: true, error: { code: "unavailable" } });
 	await until(() => look.turns({ limit: 9 }).length === 2);
@@ -74,9 +95,8 @@ test("I3, P4.9: the run is settled with what is durable, and what waited behind 
 });
 
 test("a daemon that stops meanwhile does not wait for the disk; the next one settles the run", async () => {
-	const { disk, look, bus, broker, nex, door, pass, submit, path } = world(tempFile(), true);
-	const { runId } = await submit("one");
-	await until(async () => (await bus.describe(runId!))?.head === 2);
+	const { disk, look, broker, nex, door, pass, begin, path } = world(tempFile(), true);
+	const runId = await begin();
 	disk.full = true;
 	door.open();
 	await ticks(4);
@@ -85,47 +105,26 @@ test("a daemon that stops meanwhile does not wait for the disk; the next one set
 	await broker.drain(1000);
 	disk.full = false;
 	await pass(20_000);
-	expect(look.turn(runId!)).toBeUndefined();
+	expect(look.turn(runId)).toBeUndefined();
 	const next = world(path);
 	expect(await next.nex.recover()).toEqual({ recovered: 1 });
-	expect(next.look.turn(runId!)).toMatchObject({ reason: "crashed" });
+	expect(next.look.turn(runId)).toMatchObject({ reason: "crashed" });
 });
 
 test("I3: a start on a full disk settles what it found as soon as there is room, and the session waits for that", async () => {
-	const dead = world(tempFile(), true);
-	const { runId } = await dead.submit("one");
-	await until(async () => (await dead.bus.describe(runId!))?.head === 2);
-	await dead.submit("two");
-	const { disk, look, nex, pass, path, door } = world(dead.path);
-	expect(path).toBe(dead.path);
-	door.open();
-	disk.full = true;
-	const recovered = nex.recover();
-	await pass(35_000);
-	expect(await recovered).toEqual({ recovered: 0 });
-	disk.full = false;
+	const { look, pass, runId } = await foundOnFullDisk();
 	await pass(12_000);
-	expect(await turnWhenSettled(look, runId!)).toMatchObject({ status: "failed", reason: "crashed" });
+	expect(await turnWhenSettled(look, runId)).toMatchObject({ status: "failed", reason: "crashed" });
 	await until(() => look.turns({ limit: 9 }).length === 2);
 	expect(look.turns({ limit: 1 })[0]!.messages.at(-1)).toMatchObject({ text: "re two and more" });
 });
 
 test("I3: a session does not wait forever for a run whose log has ended without a turn", async () => {
-	const dead = world(tempFile(), true);
-	const { runId } = await dead.submit("one");
-	await until(async () => (await dead.bus.describe(runId!))?.head === 2);
-	const { eventId } = await dead.submit("two");
-	const { disk, look, nex, pass, door, bus } = world(dead.path);
-	door.open();
-	disk.full = true;
-	const recovered = nex.recover();
-	await pass(35_000);
-	expect(await recovered).toEqual({ recovered: 0 });
-	disk.full = false;
-	await (await bus.reopen(runId!)).seal([]);
+	const { look, pass, bus, runId, eventId } = await foundOnFullDisk();
+	await (await bus.reopen(runId)).seal([]);
 	await pass(12_000);
 	await until(() => look.event(eventId)!.disposition.state === "started");
-	expect(look.turn(runId!)).toBeUndefined();
+	expect(look.turn(runId)).toBeUndefined();
 	await until(() => look.turns({ limit: 9 }).length === 1);
 });
 

@@ -1,19 +1,13 @@
 import type { EngineRequest } from "@nexus-stream/protocol/engine";
 import { describe, expect, test } from "vitest";
-import type { InboundConfig } from "../../../packages/daemon/src/nex/nex.ts";
 import { gate, type Play, tempFile, text, until } from "../../broker/rig.ts";
-import { messageOf, nexRig } from "./rig.ts";
+import { answering, nexRig, telegram } from "./rig.ts";
 
-const config: InboundConfig = {
-	channels: {
-		telegram: {
-			acl: { owner: ["olga"], unknown: "allow" },
-			accounts: { bot: {} },
-			session: "main",
-			queue: { mode: "followup", messagesMax: 1, atCap: "summarise" },
-		},
-	},
-};
+const config = telegram({
+	acl: { owner: ["olga"], unknown: "allow" },
+	session: "main",
+	queue: { mode: "followup", messagesMax: 1, atCap: "summarise" },
+});
 
 /** The first run waits; what comes meanwhile becomes one line. */
 async function crowded(senders: readonly string[], path?: string) {
@@ -27,11 +21,7 @@ async function crowded(senders: readonly string[], path?: string) {
 	const parts = nexRig(play, { config, path });
 	await parts.nex.load();
 	const say = (sender: string, words: string) =>
-		parts.nex.receive({
-			channel: "telegram",
-			account: "bot",
-			message: messageOf(words, { from: { id: sender }, chat: { id: sender, type: "direct" }, target: { to: sender } }),
-		});
+		parts.hear(words, { from: { id: sender }, chat: { id: sender, type: "direct" }, target: { to: sender } });
 	await say("olga", "first");
 	await until(() => asked.length === 1);
 	for (const sender of senders) await say(sender, `of ${sender}`);
@@ -75,11 +65,7 @@ describe("A10: a summary of waiting messages", () => {
 		before.nex.close();
 		before.door.open();
 		await before.bus.close();
-		const requests: EngineRequest[] = [];
-		const play: Play = async function* (request) {
-			requests.push(request);
-			yield text("…");
-		};
+		const { asked: requests, play } = answering();
 		const after = nexRig(play, { config, path });
 		await after.nex.load();
 		await after.nex.recover(async () => {});

@@ -5,37 +5,25 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterEach, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { queueOf, rulesOf } from "../../../packages/daemon/src/nex/inbox/config.ts";
 import { callsIn, visibleIn } from "../../adapter/kit/file-platform.ts";
-import { beginRun, createRig, createRigWith, FAST, type Rig, strike, until } from "./rig.ts";
-
-let rig: Rig | undefined;
-const folders: string[] = [];
-afterEach(async () => {
-	await rig?.close();
-	rig = undefined;
-	for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
-});
+import { createRig, FAST, type Rig, rigForTest, strike, until } from "./rig.ts";
 
 function temporary(): string {
 	const folder = mkdtempSync(join(tmpdir(), "nexus-platform-"));
-	folders.push(folder);
+	onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
 	return folder;
 }
 
 const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+const bare = (text: string) => text.replaceAll(/\s+/g, "");
 const words = (count: number) =>
 	Array.from({ length: count }, (_, n) => `word ${n} of the answer.${n % 9 === 8 ? "\n\n" : " "}`).join("");
 
 /** Says a text in small pieces and kills the adapter's process whenever it has done something with one, by what its platform `saw`; without that, whenever it runs. */
-async function deliverUnderFire(of: Rig, channel: string, source: string, kills: number, saw?: () => number) {
-	const run = await beginRun(of.bus);
-	const { id } = await of.outbound.deliver({
-		runId: run.runId,
-		account: { channel, id: "main" },
-		target: { to: "c1" },
-	});
+async function deliverUnderFire(of: Rig, source: string, kills: number, saw?: () => number) {
+	const { run, id } = await of.begin();
 	const step = Math.ceil(source.length / (kills + 1));
 	let struck: number | undefined;
 	for (let begin = 0; begin < source.length; begin += step) {
@@ -56,21 +44,12 @@ async function deliverUnderFire(of: Rig, channel: string, source: string, kills:
 describe("an adapter that is not there", () => {
 	const missing = (limits = FAST) => {
 		const path = join(temporary(), "late.mjs");
-		rig = createRigWith(
-			(channel) => ({
-				full: channel("full", {}, { command: [process.execPath, "--conditions=nexus-source", path, "full"] }),
-			}),
-			{
-				limits,
-			},
-		);
-		return { path, of: rig };
+		const command = [process.execPath, "--conditions=nexus-source", path, "full"];
+		return { path, of: rigForTest((channel) => ({ full: channel("full", {}, { command }) }), { limits }) };
 	};
-	const request = { text: "hello", account: { channel: "full", id: "main" }, target: { to: "c1" } };
-
 	it("I7: is asked again until it is, and the answer goes out then", async () => {
 		const { path, of } = missing();
-		const { id } = await of.outbound.deliver(request);
+		const { id } = await of.deliver({ text: "hello" });
 		await until(() => of.outbound.accounts()[0]!.infoError !== undefined, "it could not be asked");
 		writeFileSync(path, `await import(${JSON.stringify(at("./adapters/file-platform.mjs"))});`);
 		expect(await of.outbound.settled(id)).toMatchObject({ state: "complete" });
@@ -79,8 +58,7 @@ describe("an adapter that is not there", () => {
 
 	it("is given up in the end, and the delivery says why", async () => {
 		const { of } = missing({ ...FAST, giveUpMs: 1 });
-		const { id } = await of.outbound.deliver(request);
-		expect(await of.outbound.settled(id)).toMatchObject({ state: "failed", error: expect.stringContaining("info") });
+		expect(await of.send({ text: "hello" })).toMatchObject({ state: "failed", error: expect.stringContaining("info") });
 	});
 });
 
@@ -90,22 +68,16 @@ describe("adapters of others", () => {
 		{ timeout: 300_000 },
 		async (style) => {
 			const folder = temporary();
-			rig = createRigWith(() => ({
+			const rig = rigForTest(() => ({
 				folder: {
 					command: [process.execPath, "--conditions=nexus-source", at("../../adapter/kit/file-platform.ts")],
 					accounts: { main: { settings: { folder, style } } },
 				},
 			}));
 			const source = words(60);
-			const done = await deliverUnderFire(
-				rig,
-				"folder",
-				source,
-				6,
-				style === "whole" ? undefined : () => callsIn(folder).length,
-			);
+			const saw = style === "whole" ? undefined : () => callsIn(folder).length;
+			const done = await deliverUnderFire(rig, source, 6, saw);
 			expect(done).toMatchObject({ state: "complete", cursor: source.length });
-			const bare = (text: string) => text.replaceAll(/\s+/g, "");
 			expect(bare(visibleIn(folder, "c1").join(""))).toBe(bare(source));
 		},
 	);
@@ -113,20 +85,19 @@ describe("adapters of others", () => {
 	const python = spawnSync("python3", ["--version"]).status === 0;
 	it("I7: the example in Python, killed again and again", { timeout: 300_000, skip: !python }, async () => {
 		const file = join(temporary(), "terminal.txt");
-		rig = createRigWith(() => ({
+		const rig = rigForTest(() => ({
 			terminal: {
 				command: ["python3", at("../../../examples/adapter.py")],
 				accounts: { main: { settings: { file } } },
 			},
 		}));
 		const source = words(60);
-		const done = await deliverUnderFire(rig, "terminal", source, 6, () => (existsSync(file) ? statSync(file).size : 0));
+		const done = await deliverUnderFire(rig, source, 6, () => (existsSync(file) ? statSync(file).size : 0));
 		expect(done).toMatchObject({ state: "complete" });
 		await until(() => existsSync(file), "it wrote");
 		const rows = readFileSync(file, "utf8")
 			.split("\n")
 			.filter((row) => /^[0-9a-f]+\| /.test(row));
-		const bare = (text: string) => text.replaceAll(/\s+/g, "");
 		expect(bare(rows.map((row) => row.slice(row.indexOf("|") + 1)).join(""))).toBe(bare(source));
 	});
 });
@@ -134,9 +105,7 @@ describe("adapters of others", () => {
 const NAMES = ["__proto__", "constructor", "toString", "hasOwnProperty"];
 
 it("a channel or account called like a part of every object is not there", async () => {
-	const rig = createRig("full");
-	onTestFinished(() => rig.close());
-	const { outbound } = rig;
+	const { outbound } = createRig("full");
 	const request = { method: "POST", query: "", headers: {}, body: "" };
 	for (const name of NAMES) {
 		for (const [channel, account] of [

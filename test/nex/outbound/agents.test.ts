@@ -2,7 +2,7 @@
 
 import type { EngineEvent } from "@nexus-stream/protocol/engine";
 import fc from "fast-check";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createBus } from "../../../packages/daemon/src/bus/bus.ts";
 import { readSource, type SourceEvent } from "../../../packages/daemon/src/nex/delivery/source.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
@@ -10,11 +10,15 @@ import { createFold, decodeFrame, newRunId, type RunView } from "../../../packag
 import { memoryStorage } from "../../bus/memory.ts";
 import { atEffort } from "../../effort.ts";
 import { quiet } from "../../quiet.ts";
-import { recordsOf } from "./framed.ts";
+import { recordsOf, saidBy } from "./framed.ts";
 import { createRig, type Rig, until } from "./rig.ts";
 
 const by = (agent: string | undefined) => (agent === undefined ? {} : { agent });
-const words = fc.string({ minLength: 1, maxLength: 12 });
+const words = fc.oneof(
+	fc.string({ minLength: 1, maxLength: 12 }),
+	fc.string({ minLength: 1, maxLength: 12, unit: "grapheme" }),
+	fc.constant('"}\n\\","'),
+);
 const said: fc.Arbitrary<EngineEvent> = fc
 	.tuple(
 		fc.constantFrom(undefined, "lead", "a", "b"),
@@ -139,9 +143,9 @@ describe("for all interleavings of agents", () => {
 
 describe("on a platform", () => {
 	let rig: Rig;
-	afterEach(() => rig.close());
 	const text = (agent: string, delta: string): EngineEvent => ({ type: "text", delta, agent });
 	const message = (agent: string, visible = true): EngineEvent => ({ type: "message", agent, visible });
+	const thought = (agent: string): EngineEvent => ({ type: "reasoning", delta: "hidden thought", agent });
 	const end = (agent: string): EngineEvent => ({ type: "message_end", agent });
 
 	it.each(["full", "blocks"] as const)(
@@ -150,20 +154,10 @@ describe("on a platform", () => {
 			rig = createRig(flavour, {}, { streaming: { reasoning: true } });
 			const runId = newRunId();
 			const said: EngineEvent[] = [
-				...[
-					message("lead", false),
-					text("lead", "secret"),
-					{ type: "reasoning", delta: "hidden thought", agent: "lead" } as const,
-				],
+				...[message("lead", false), text("lead", "secret"), thought("lead")],
 				...[message("a"), message("b"), text("b", "B one. "), text("a", "A one. ")],
-				...[
-					text("b", "B two."),
-					end("b"),
-					text("a", "A two."),
-					end("a"),
-					message("lead", false),
-					text("lead", "secret too"),
-				],
+				...[text("b", "B two."), end("b"), text("a", "A two."), end("a")],
+				...[message("lead", false), text("lead", "secret too")],
 			];
 			const records = recordsOf(runId, said);
 			const isLive = flavour === "full";
@@ -173,11 +167,7 @@ describe("on a platform", () => {
 				{ log: runId, kind: "run", meta: { session: "main" } },
 				records.slice(0, cut),
 			);
-			const { id } = await rig.outbound.deliver({
-				runId,
-				account: { channel: flavour, id: "main" },
-				target: { to: "c1" },
-			});
+			const { id } = await rig.deliver({ runId });
 			if (isLive)
 				await until(
 					() => rig.visible("c1").join("|") === "A one. ",
@@ -198,22 +188,12 @@ describe("on a platform", () => {
 });
 
 it("A9: the end of a message tells its agent, model and phase, and the run's end what it used", async () => {
-	const usage = (agent: string): EngineEvent => ({
-		type: "usage",
-		input: 1,
-		output: 1,
-		agent,
-		model: `model-${agent}`,
-	});
-	const found = await readFrom(
-		recordsOf(newRunId(), [
-			...[{ type: "message", agent: "a" } as const, { type: "text", delta: "x", agent: "a" } as const, usage("a")],
-			...[{ type: "phase", name: "plan", because: "asked" } as const, { type: "message_end", agent: "a" } as const],
-			...[{ type: "message", agent: "b" } as const, { type: "text", delta: "y", agent: "b" } as const, usage("b")],
-		]),
-		1,
-		0,
-	);
+	const records = recordsOf(newRunId(), [
+		...saidBy("a", "x"),
+		...[{ type: "phase", name: "plan", because: "asked" } as const, { type: "message_end", agent: "a" } as const],
+		...saidBy("b", "y"),
+	]);
+	const found = await readFrom(records, 1, 0);
 	const ends = found.flatMap(({ event, facts }) => (event.type === "stream_end" ? [facts] : []));
 	expect(ends).toEqual([
 		{ agent: "a", model: "model-a", phase: "plan" },

@@ -1,15 +1,11 @@
 /** A process that is silent is ended; one that works through a backlog, or waits for its platform, is not. */
 
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { watchAnswer } from "../../../packages/daemon/src/nex/accounts/answer-watch.ts";
 import { manualClock } from "../../clock.ts";
-import { createRigWith, FAST, type Rig } from "./rig.ts";
+import { FAST, type Rig, rigForTest } from "./rig.ts";
 
-let rig: Rig | undefined;
-afterEach(async () => {
-	await rig?.close();
-	rig = undefined;
-});
+let rig: Rig;
 
 function watched({ answerMs = 300, giveUpMs = 3600 } = {}) {
 	const clock = manualClock();
@@ -84,7 +80,7 @@ describe("waiting for an answer", () => {
 describe("a backlog", () => {
 	it("longer than the patience with one answer does not cost the process its life", { timeout: 300_000 }, async () => {
 		const limits = { ...FAST, answerMs: 4000 };
-		rig = createRigWith((channel) => ({ mail: channel("mail", { slowMs: "450" }) }), { limits });
+		rig = rigForTest((channel) => ({ mail: channel("mail", { slowMs: "450" }) }), { limits });
 		const { outbound } = rig;
 		const account = { channel: "mail", id: "main" };
 		// Its start is not part of the backlog.

@@ -1,11 +1,10 @@
 /** I7: an adapter that knows only the basic fields, when its process or the daemon dies, or it gives up half-way (ADR 17). */
 
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { encodeFrame, newRunId } from "../../../packages/protocol/src/protocol.ts";
-import { beginRun, createRig, createRigWith, FAST, type Flavour, type Rig, strike, until } from "./rig.ts";
+import { beginRun, createRig, FAST, type Flavour, type Rig, rigForTest, strike, until } from "./rig.ts";
 
 let rig: Rig;
-afterEach(() => rig.close());
 
 const at = (channel: Flavour) => ({ channel, id: "main" });
 const target = { to: "c1" };
@@ -15,8 +14,7 @@ const REST = " and then the rest of it.";
 /** A live run of which the beginning is visible. */
 async function begin(settings: Record<string, string> = {}) {
 	rig = createRig("basic", settings, { errorText: "Sorry." });
-	const run = await beginRun(rig.bus);
-	const { id } = await rig.outbound.deliver({ runId: run.runId, account: at("basic"), target });
+	const { run, id } = await rig.begin();
 	run.text(BEGINNING);
 	await until(() => rig.visible("c1").length > 0, "the beginning is visible");
 	const counted = settings.quiet ? undefined : BEGINNING.length;
@@ -96,8 +94,7 @@ describe("a process that dies in the middle", () => {
 		const run = await beginRun(rig.bus);
 		run.text("maybe");
 		await run.end();
-		const { id } = await rig.outbound.deliver({ runId: run.runId, account: at("collecting"), target });
-		expect(await rig.outbound.settled(id)).toMatchObject({ state: "unknown" });
+		expect(await rig.send({ runId: run.runId })).toMatchObject({ state: "unknown" });
 		expect(rig.visible("c1")).toEqual(["Sorry."]);
 	});
 });
@@ -128,7 +125,7 @@ describe("a daemon that dies in the middle", () => {
 
 describe("what an adapter of the basic lines hears otherwise", () => {
 	const say = async (flavour: Flavour, limits: Partial<typeof FAST> = {}) => {
-		rig = createRigWith((channel) => ({ [flavour]: channel(flavour, {}, { streaming: { reasoning: true } }) }), {
+		rig = rigForTest((channel) => ({ [flavour]: channel(flavour, {}, { streaming: { reasoning: true } }) }), {
 			limits: { ...FAST, ...limits },
 		});
 		const run = await beginRun(rig.bus);
@@ -175,8 +172,7 @@ describe("what an adapter of the basic lines hears otherwise", () => {
 			ts: 1,
 		});
 		await (await rig.bus.create({ log: runId, kind: "run", meta: { session: "main" } }, [frame.slice(9)])).seal([]);
-		const { id } = await rig.outbound.deliver({ runId, account: at("collecting"), target });
-		expect(await rig.outbound.settled(id)).toMatchObject({ state: "damaged" });
+		expect(await rig.send({ runId })).toMatchObject({ state: "damaged" });
 		expect(rig.visible("c1")).toEqual(["Sorry."]);
 	});
 });

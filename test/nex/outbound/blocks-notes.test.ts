@@ -1,7 +1,7 @@
 /** Blocks with tool notes: what a person reads is in the order in which it happened. */
 
 import fc from "fast-check";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { MARKDOWN_START } from "../../../packages/adapter/src/host.ts";
 import { createBlocks } from "../../../packages/daemon/src/nex/delivery/blocks/block-machine.ts";
 import {
@@ -13,7 +13,7 @@ import {
 } from "../../../packages/daemon/src/nex/delivery/blocks/block-step.ts";
 import type { DeliveryContext } from "../../../packages/daemon/src/nex/delivery/delivery-context.ts";
 import type { SourceEvent } from "../../../packages/daemon/src/nex/delivery/source.ts";
-import { beginRun, createRig, type Rig } from "./rig.ts";
+import { createRig } from "./rig.ts";
 
 const RULES: BlockRules = { minChars: 800, maxChars: 1200, idleMs: 1000 };
 
@@ -82,24 +82,15 @@ describe("tool notes", () => {
 });
 
 describe("on a send-only platform", () => {
-	let rig: Rig | undefined;
-	afterEach(async () => {
-		await rig?.close();
-		rig = undefined;
-	});
-
 	it.each(["blocks", "mail"] as const)("I7: %s: a note is below what was said before the tool", async (flavour) => {
-		const current = createRig(flavour, {}, { streaming: { tools: true }, blocks: { humanDelayMs: null } });
-		rig = current;
-		const run = await beginRun(current.bus);
-		const account = { channel: flavour, id: "main" };
-		const { id } = await current.outbound.deliver({ account, target: { to: "c1" }, runId: run.runId });
+		const rig = createRig(flavour, {}, { streaming: { tools: true }, blocks: { humanDelayMs: null } });
+		const { run, id } = await rig.begin();
 		run.text("Let me check that for you.");
 		run.say({ type: "tool_status", toolName: "Read", toolCallId: "t1", status: "started" });
 		run.text("Found it.");
 		await run.end();
-		expect(await current.outbound.settled(id)).toMatchObject({ state: "complete" });
-		const shown = current.visible("c1").join("\n\n");
+		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
+		const shown = rig.visible("c1").join("\n\n");
 		expect(shown).toMatch(/Let me check that for you\.\s+\[Read\.\.\.\]\s+Found it\./);
 	});
 });

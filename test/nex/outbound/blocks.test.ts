@@ -1,9 +1,9 @@
 /** The block pipeline: its four rules, and what a person sees of a channel that cannot stream. */
 
-import fc from "fast-check";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { blocksOf } from "../../../packages/daemon/src/nex/delivery/blocks/block-machine.ts";
 import {
+	type BlockInput,
 	type BlockRules,
 	beginBlocks,
 	type DeliveryBlock,
@@ -12,20 +12,14 @@ import {
 import { platform as imessage } from "../../../packages/platforms/src/imessage/imessage.ts";
 import { platform as sms } from "../../../packages/platforms/src/sms/sms.ts";
 import { platform as whatsapp } from "../../../packages/platforms/src/whatsapp/whatsapp.ts";
-import { normalise } from "../../adapter/normalise.ts";
-import { atEffort } from "../../effort.ts";
 import { beginRun, createRig, finishedRun, type Rig, until } from "./rig.ts";
 
-let rig: Rig | undefined;
-afterEach(async () => {
-	await rig?.close();
-	rig = undefined;
-});
+let rig: Rig;
 
 const rules: BlockRules = { minChars: 20, maxChars: 60, idleMs: 1000 };
 
-/** Feeds tokens at their times; ticks when asked. */
-function play(tokens: readonly [wait: number, text: string][], config = rules) {
+/** The blocks of these texts, each at the moment it is sent; a number is a wait before the next text. */
+function said(script: readonly (string | number)[], config = rules) {
 	let state = beginBlocks(0);
 	let wakeAt: number | undefined;
 	let now = 0;
@@ -36,18 +30,34 @@ function play(tokens: readonly [wait: number, text: string][], config = rules) {
 		wakeAt = step.wakeAt;
 		blocks.push(...step.blocks.map((block) => ({ ...block, at: now })));
 	};
-	for (const [wait, text] of tokens) {
-		const until = now + wait;
+	for (const step of script) {
+		if (typeof step === "string") {
+			take({ type: "token", text: step });
+			continue;
+		}
+		const until = now + step;
 		while (wakeAt !== undefined && wakeAt <= until) {
 			now = wakeAt;
 			take({ type: "tick" });
 		}
 		now = until;
-		take({ type: "token", text });
 	}
 	take({ type: "end" });
-	return { blocks };
+	return blocks;
 }
+
+/** The blocks of inputs that come at once. */
+function stepped(inputs: readonly BlockInput[], config = rules): DeliveryBlock[] {
+	let state = beginBlocks(0);
+	return inputs.flatMap((input) => {
+		const step = stepBlocks(state, input, 0, config);
+		({ state } = step);
+		return step.blocks;
+	});
+}
+
+const timed = (blocks: ReturnType<typeof said>) => blocks.map(({ text, at }) => `${at}: ${text}`);
+const texts = (blocks: readonly DeliveryBlock[]) => blocks.map(({ text }) => text);
 
 describe("the figures", () => {
 	const other = { ...whatsapp.info, channel: "other", limits: { textMax: 4096, unit: "utf16" as const } };
@@ -84,7 +94,6 @@ describe("the figures", () => {
 		expect(blocksOf(plain, { maxChars: 500 })).toMatchObject({ minChars: 500, maxChars: 500 });
 	});
 
-	const at = (info: Parameters<typeof blocksOf>[0]) => blocksOf(info);
 	const paragraph = (chars: number) =>
 		"Some words. "
 			.repeat(chars)
@@ -97,72 +106,39 @@ describe("the figures", () => {
 		["whatsapp", whatsapp.info],
 		["sms", sms.info],
 	])("%s: each rule at its figure, and not one character before", (_name, info) => {
-		const config = at(info);
-		const first = (...tokens: [number, string][]) => {
-			const { blocks } = play([...tokens, [config.idleMs - 1, "Z"]], config);
-			return blocks.map(({ text, at: when }) => [text.length, when]);
-		};
+		const config = blocksOf(info);
+		const first = (text: string) =>
+			said([text, config.idleMs - 1, "Z"], config).map((block) => [block.text.length, block.at]);
 		const { minChars, maxChars, idleMs } = config;
 		const end = idleMs - 1;
-		expect(first([0, `${paragraph(minChars)}\n\n`])).toEqual([
+		expect(first(`${paragraph(minChars)}\n\n`)).toEqual([
 			[minChars, 0],
 			[1, end],
 		]);
-		expect(first([0, `${paragraph(minChars - 1)}\n\n`])).toEqual([[minChars + 2, end]]);
-		expect(first([0, paragraph(maxChars - 1)])).toEqual([[maxChars, end]]);
-		const [[length, when]] = first([0, paragraph(maxChars + 1)]) as [[number, number]];
+		expect(first(`${paragraph(minChars - 1)}\n\n`)).toEqual([[minChars + 2, end]]);
+		expect(first(paragraph(maxChars - 1))).toEqual([[maxChars, end]]);
+		const [[length, when]] = first(paragraph(maxChars + 1)) as [[number, number]];
 		expect(when).toBe(0);
 		expect(length).toBeGreaterThanOrEqual(minChars);
 		expect(length).toBeLessThanOrEqual(maxChars);
-		expect(
-			play(
-				[
-					[0, "idle"],
-					[idleMs, "Z"],
-				],
-				config,
-			).blocks,
-		).toMatchObject([
-			{ text: "idle", at: idleMs },
-			{ text: "Z", at: idleMs },
-		]);
-		expect(
-			play(
-				[
-					[0, "busy"],
-					[idleMs - 1, "Z"],
-				],
-				config,
-			).blocks,
-		).toMatchObject([{ text: "busyZ", at: idleMs - 1 }]);
+		const spoken = (text: string, waitMs: number) =>
+			said([text, waitMs, "Z"], config).map(({ text: block, at: when }) => `${block} ${when}`);
+		expect(spoken("idle", idleMs)).toEqual([`idle ${idleMs}`, `Z ${idleMs}`]);
+		expect(spoken("busy", idleMs - 1)).toEqual([`busyZ ${idleMs - 1}`]);
 	});
 });
 
 describe("the four rules", () => {
-	it("1: more than maxChars", () => {
-		const { blocks } = play([[0, "word ".repeat(30)]]);
-		expect(blocks.length).toBeGreaterThan(2);
-		for (const { text } of blocks) expect(text.length).toBeLessThanOrEqual(60);
-	});
-
 	it("2: an empty line after at least minChars, not before", () => {
-		const { blocks } = play([
-			[0, "short\n\n"],
-			[1, "and long enough now\n\n"],
-			[1, "tail"],
-		]);
-		expect(blocks.map(({ text, at }) => [text, at])).toEqual([
-			["short\n\nand long enough now", 1],
-			["tail", 2],
-		]);
+		const blocks = said(["short\n\n", 1, "and long enough now\n\n", 1, "tail"]);
+		expect(timed(blocks)).toEqual(["1: short\n\nand long enough now", "2: tail"]);
 	});
 
 	it("1: a cut leaves at least minChars, however good an earlier boundary is", () => {
 		const source = `${"a ".repeat(7)}\n\n${"b ".repeat(30)}`;
-		expect(play([[0, source]]).blocks[0]!.to).toBeGreaterThanOrEqual(20);
+		expect(said([source])[0]!.to).toBeGreaterThanOrEqual(20);
 		const later = `${"a ".repeat(20)}\n\n${"b ".repeat(30)}`;
-		const { blocks } = play([[0, later]], { ...rules, minChars: 50 });
-		expect(blocks[0]!.to).toBeGreaterThanOrEqual(50);
+		expect(said([later], { ...rules, minChars: 50 })[0]!.to).toBeGreaterThanOrEqual(50);
 	});
 
 	it.each([
@@ -172,26 +148,21 @@ describe("the four rules", () => {
 	])("2: %j is an empty line, in one token or in several", (gap, line) => {
 		const source = `A first line${line}and a second one${gap}tail`;
 		for (const tokens of [[source], source.split("")]) {
-			const { blocks } = play(tokens.map((text, n): [number, string] => [n === tokens.length - 4 ? 5 : 0, text]));
-			expect(blocks.map(({ text }) => text)).toEqual([`A first line${line}and a second one`, "tail"]);
+			const script = tokens.flatMap((text, n) => (n === tokens.length - 4 ? [5, text] : [text]));
+			expect(texts(said(script))).toEqual([`A first line${line}and a second one`, "tail"]);
 		}
 	});
 
 	it("2: the first empty line behind minChars counts, though one in a code block comes later", () => {
-		const { blocks } = play([[0, "A paragraph of some length.\n\n```\na\n\n"]]);
-		expect(blocks.map(({ text }) => text)).toEqual(["A paragraph of some length.", "```\na\n\n```"]);
+		expect(texts(said(["A paragraph of some length.\n\n```\na\n\n"]))).toEqual([
+			"A paragraph of some length.",
+			"```\na\n\n```",
+		]);
 	});
 
 	it("2: an empty line in a code block ends no paragraph", () => {
-		const { blocks } = play([
-			[0, "Look at this:\n\n```\na();\n\n"],
-			[1, "b();\n```\n\n"],
-			[1, "tail"],
-		]);
-		expect(blocks.map(({ text, at }) => [text, at])).toEqual([
-			["Look at this:\n\n```\na();\n\nb();\n```", 1],
-			["tail", 2],
-		]);
+		const blocks = said(["Look at this:\n\n```\na();\n\n", 1, "b();\n```\n\n", 1, "tail"]);
+		expect(timed(blocks)).toEqual(["1: Look at this:\n\n```\na();\n\nb();\n```", "2: tail"]);
 	});
 
 	it.each([
@@ -199,96 +170,32 @@ describe("the four rules", () => {
 		["```j", ["```js\n1;\n```\nafter"]],
 		["```js\n1;\n``", ["```js\n1;\n``\n```", "after"]],
 		["```js\n1;\n```", ["```js\n1;\n```", "after"]],
-	])("3: idle inside a fence's marks tears no fence: %j", (head, texts) => {
+	])("3: idle inside a fence's marks tears no fence: %j", (head, expected) => {
 		const source = "```js\n1;\n```\nafter";
-		const { blocks } = play([
-			[0, head],
-			[2000, source.slice(head.length)],
-		]);
-		expect(blocks.map(({ text }) => text)).toEqual(texts);
+		const blocks = said([head, 2000, source.slice(head.length)]);
+		expect(texts(blocks)).toEqual(expected);
 		expect(blocks.at(-1)?.to).toBe(source.length);
 	});
 
 	it("3: idle sends what is left behind a block, too", () => {
-		const { blocks } = play([
-			[0, "A paragraph of some length.\n\nand a tail"],
-			[5000, "Z"],
-		]);
-		expect(blocks.map(({ text, at }) => [text, at])).toEqual([
-			["A paragraph of some length.", 0],
-			["and a tail", 1000],
-			["Z", 5000],
-		]);
+		const blocks = said(["A paragraph of some length.\n\nand a tail", 5000, "Z"]);
+		expect(timed(blocks)).toEqual(["0: A paragraph of some length.", "1000: and a tail", "5000: Z"]);
 	});
 
 	it("4: the next assistant message is separate markdown, without the notes of the last one", () => {
-		const said: string[] = [];
-		let state = beginBlocks(0);
-		const take = (input: Parameters<typeof stepBlocks>[1]) => {
-			const step = stepBlocks(state, input, 0, rules);
-			state = step.state;
-			said.push(...step.blocks.map(({ text }) => text));
-		};
-		take({ type: "token", text: "```\nnever closed" });
-		take({ type: "end" });
-		take({ type: "note", text: "[read...]" });
-		take({ type: "end" });
-		take({ type: "token", text: "plain" });
-		take({ type: "end" });
-		expect(said).toEqual(["```\nnever closed\n```", "plain"]);
+		const inputs: BlockInput[] = [
+			...[{ type: "token", text: "```\nnever closed" } as const, { type: "end" } as const],
+			...[{ type: "note", text: "[read...]" } as const, { type: "end" } as const],
+			...[{ type: "token", text: "plain" } as const, { type: "end" } as const],
+		];
+		expect(texts(stepped(inputs))).toEqual(["```\nnever closed\n```", "plain"]);
 	});
 
 	it("notes leave at least half of a block to the text, the newest stay, and both fit together", () => {
-		let state = beginBlocks(0);
-		const texts: string[] = [];
-		const take = (input: Parameters<typeof stepBlocks>[1]) => {
-			const step = stepBlocks(state, input, 0, rules);
-			state = step.state;
-			texts.push(...step.blocks.map(({ text }) => text));
-		};
-		for (const n of [1, 2, 3, 4]) take({ type: "note", text: `[tool number ${n}]` });
-		take({ type: "token", text: "word ".repeat(30) });
-		take({ type: "end" });
-		expect(texts[0]).toMatch(/^\[tool number 4\]\n\nword/);
-		for (const text of texts) expect(text.length).toBeLessThanOrEqual(rules.maxChars);
-	});
-
-	it("3: idle sends what is there", () => {
-		const { blocks } = play([
-			[0, "Let me look."],
-			[5000, " Found it."],
-		]);
-		expect(blocks.map(({ text, at }) => [text.trim(), at])).toEqual([
-			["Let me look.", 1000],
-			["Found it.", 5000],
-		]);
-	});
-
-	it("4: the end sends the rest", () => {
-		expect(play([[0, "ok"]]).blocks.map(({ text }) => text)).toEqual(["ok"]);
-	});
-
-	it("I7: the blocks' ranges are contiguous and cover every text, whatever comes when", () => {
-		const token = fc.oneof(
-			fc.string({ maxLength: 40, unit: "grapheme" }),
-			fc.constantFrom("\n\n", "\n", " ", "\n```js\n", "\n```\n", "- a\n", "👩‍👩‍👧"),
-		);
-		const tokens = fc.array(fc.tuple(fc.constantFrom(0, 1, 400, 1500), token), { maxLength: 30 });
-		fc.assert(
-			fc.property(tokens, (events) => {
-				const source = events.map(([, text]) => text).join("");
-				const { blocks } = play(events);
-				let at = 0;
-				for (const { from, to, text } of blocks) {
-					expect(from).toBe(at);
-					expect(to).toBeGreaterThan(from);
-					expect(text).toMatch(/\S/);
-					at = to;
-				}
-				expect(normalise(source.slice(at))).toBe("");
-			}),
-			{ numRuns: atEffort(300, 100) },
-		);
+		const notes = [1, 2, 3, 4].map((n) => ({ type: "note" as const, text: `[tool number ${n}]` }));
+		const blocks = stepped([...notes, { type: "token", text: "word ".repeat(30) }, { type: "end" }]);
+		expect(blocks[0]!.text).toMatch(/^\[tool number 4\]\n\nword/);
+		for (const { text } of blocks) expect(text.length).toBeLessThanOrEqual(rules.maxChars);
 	});
 
 	it.each([
@@ -301,40 +208,24 @@ describe("the four rules", () => {
 	])("takes time in proportion to a long text: %s", (_name, head, more = head) => {
 		const config = { minChars: 800, maxChars: 1200, idleMs: 1000 };
 		const source = head + more.repeat(Math.ceil(150_000 / more.length));
-		let state = beginBlocks(0);
+		const tokens = Array.from({ length: Math.ceil(source.length / 5) }, (_, n) => source.slice(n * 5, n * 5 + 5));
 		const began = process.threadCpuUsage();
-		const blocks: DeliveryBlock[] = [];
-		for (let at = 0; at < source.length; at += 5) {
-			const step = stepBlocks(state, { type: "token", text: source.slice(at, at + 5) }, 0, config);
-			state = step.state;
-			blocks.push(...step.blocks);
-		}
-		blocks.push(...stepBlocks(state, { type: "end" }, 0, config).blocks);
+		const blocks = stepped([...tokens.map((text) => ({ type: "token" as const, text })), { type: "end" }], config);
 		const { user, system } = process.threadCpuUsage(began);
 		// A hundred times the work that it is, without the wait for its turn; what grows with the square takes minutes.
 		expect((user + system) / 1000).toBeLessThan(15_000);
 		expect(source.slice(blocks.at(-1)?.to ?? 0).trim()).toBe("");
 	});
-
-	it("a tool's line is placed before the next block and is not part of the source", () => {
-		let step = stepBlocks(beginBlocks(0), { type: "note", text: "[read...]" }, 0, rules);
-		step = stepBlocks(step.state, { type: "token", text: "Found." }, 0, rules);
-		step = stepBlocks(step.state, { type: "end" }, 0, rules);
-		expect(step.blocks).toEqual([{ from: 0, to: 6, text: "[read...]\n\nFound." }]);
-	});
 });
 
 describe("a channel without streaming", () => {
-	const target = { to: "c1" };
-	const account = { channel: "blocks", id: "main" };
 	const bare = (text: string) => text.replaceAll(/\s+/g, "");
 
 	it("gets blocks while the answer is written, and a new message for each assistant message", async () => {
 		rig = createRig("blocks");
-		const run = await beginRun(rig.bus);
-		const { id } = await rig.outbound.deliver({ runId: run.runId, account, target });
+		const { run, id } = await rig.begin();
 		run.text("Let me look at that.");
-		await until(() => rig!.visible("c1").length === 1, "idle flushed what was there");
+		await until(() => rig.visible("c1").length === 1, "idle flushed what was there");
 		run.text(" Found it.");
 		run.next();
 		run.text("Second.");
@@ -355,8 +246,7 @@ describe("a channel without streaming", () => {
 		run.say({ type: "tool_status", toolName: "read", toolCallId: "1", status: "completed", result: "secret" });
 		run.text("Done.");
 		await run.end();
-		const { id } = await rig.outbound.deliver({ runId: run.runId, account, target });
-		await rig.outbound.settled(id);
+		await rig.send({ runId: run.runId });
 		expect(rig.visible("c1")).toEqual([shown]);
 	});
 
@@ -367,17 +257,15 @@ describe("a channel without streaming", () => {
 		run.say({ type: "tool_status", toolName: "read", toolCallId: "1", status: "started", summary });
 		run.text("2.1.0.");
 		await run.end();
-		const { id } = await rig.outbound.deliver({ runId: run.runId, account, target });
-		await rig.outbound.settled(id);
+		await rig.send({ runId: run.runId });
 		expect(rig.visible("c1")).toEqual(["[Reading package.json...]\n\n2.1.0."]);
 	});
 
 	it("I7: after a daemon crash continues after the last block, inside the same code fence", async () => {
 		rig = createRig("blocks");
-		const run = await beginRun(rig.bus);
-		const { id } = await rig.outbound.deliver({ runId: run.runId, account, target });
+		const { run, id } = await rig.begin();
 		run.text("```js\nconst a = 1;\nconst b = 2;\n");
-		await until(() => rig!.deliveries.get(id)!.messages[0]?.state === "sent", "the first block is on record");
+		await until(() => rig.deliveries.get(id)!.messages[0]?.state === "sent", "the first block is on record");
 		await rig.restart();
 		await run.endIn(rig.bus, "const c = 3;\n```\nThat is all.", true);
 		await rig.outbound.start();
@@ -392,26 +280,21 @@ describe("a channel without streaming", () => {
 		const run = await beginRun(rig.bus);
 		run.text("Half");
 		await run.fail("broken");
-		const { id } = await rig.outbound.deliver({ runId: run.runId, account, target });
-		await rig.outbound.settled(id);
+		await rig.send({ runId: run.runId });
 		expect(rig.visible("c1")).toEqual(["Half", "Sorry, that failed."]);
 	});
 
 	it("human delay: from the second block on", async () => {
 		rig = createRig("blocks", {}, { blocks: { humanDelayMs: { min: 150, max: 160 } } });
-		const runId = await finishedRun(rig.bus, [
-			"one two three four five six seven eight nine ten eleven twelve thirteen",
-		]);
-		const { id } = await rig.outbound.deliver({ runId, account, target });
-		await rig.outbound.settled(id);
+		const source = "one two three four five six seven eight nine ten eleven twelve thirteen";
+		const runId = await finishedRun(rig.bus, [source]);
+		await rig.send({ runId });
 		const times = rig
 			.calls()
 			.filter(({ op }) => op === "create")
 			.map(({ at }) => at);
 		expect(times.length).toBe(2);
 		expect(times[1]! - times[0]!).toBeGreaterThanOrEqual(140);
-		expect(bare(rig.visible("c1").join(""))).toBe(
-			bare("one two three four five six seven eight nine ten eleven twelve thirteen"),
-		);
+		expect(bare(rig.visible("c1").join(""))).toBe(bare(source));
 	});
 });

@@ -2,17 +2,16 @@
 
 import { existsSync } from "node:fs";
 import fc from "fast-check";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";
 import { deliveryWrites } from "../../../packages/daemon/src/ledger/deliveries/port.ts";
 import { staleness } from "../../../packages/daemon/src/nex/delivery/recovery.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { NexusError } from "../../../packages/protocol/src/protocol.ts";
 import { atEffort } from "../../effort.ts";
-import { beginRun, createRig, createRigWith, deathsOf, FAST, finishedRun, type Rig, strike, until } from "./rig.ts";
+import { beginRun, createRig, deathsOf, FAST, finishedRun, type Rig, rigForTest, until } from "./rig.ts";
 
 let rig: Rig;
-afterEach(() => rig.close());
 
 const main = (channel: string) => ({ channel, id: "main" });
 const target = { to: "c1" };
@@ -48,56 +47,30 @@ describe("adapter crashes", () => {
 			{ numRuns: atEffort(32, 8) },
 		);
 		expect(restarts).toBeGreaterThan(5);
-		rig = createRig("full");
-	});
-
-	it("I7: killed -9 from outside while a run is live, the same message is edited on", {
-		timeout: 300_000,
-	}, async () => {
-		rig = createRig("full");
-		const run = await beginRun(rig.bus);
-		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("full"), target });
-		let source = "";
-		for (let kill = 0; kill < 8; kill++) {
-			const words = `part ${kill} of the answer; `;
-			source += words;
-			run.text(words);
-			if (kill % 2 === 0) await until(() => rig.visible("c1").join("") === source, "the text is visible");
-			const pid = rig.outbound.accounts()[0]!.processes.stream?.pid;
-			if (pid !== undefined) strike(pid);
-			await until(() => rig.outbound.accounts()[0]!.processes.stream?.pid !== pid, "another process");
-		}
-		await run.end();
-		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
-		expect(rig.visible("c1")).toEqual([source]);
-		expect(rig.calls().filter(({ op }) => op === "create")).toHaveLength(1);
 	});
 
 	it("I7: an intent that was never allowed is withdrawn, not looked up", async () => {
 		rig = createRig("full", { deaths: "1" });
 		const runId = await finishedRun(rig.bus, ["short"]);
-		const { id } = await rig.outbound.deliver({ runId, account: main("full"), target });
-		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
+		expect(await rig.send({ runId })).toMatchObject({ state: "complete" });
 		expect(rig.visible("c1")).toEqual(["short"]);
 	});
 
 	it("an adapter that cannot be resumed is flagged, never repeated", async () => {
 		rig = createRig("collecting", { deaths: "1" });
 		const runId = await finishedRun(rig.bus, ["maybe"]);
-		const { id } = await rig.outbound.deliver({ runId, account: main("collecting"), target });
-		const done = await rig.outbound.settled(id);
+		const done = await rig.send({ runId });
 		expect(done.state).toBe("unknown");
 		expect(done.error).toMatch(/cannot tell/);
 		expect(rig.visible("c1")).toEqual([]);
 	});
 
 	it("an adapter that goes silent with the whole answer is ended and resumed", async () => {
-		rig = createRigWith((channel) => ({ full: channel("full", { silentAtEnd: "1" }) }), {
+		rig = rigForTest((channel) => ({ full: channel("full", { silentAtEnd: "1" }) }), {
 			limits: { ...FAST, answerMs: 1500 },
 		});
 		const runId = await finishedRun(rig.bus, ["still here"]);
-		const { id } = await rig.outbound.deliver({ runId, account: main("full"), target });
-		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
+		expect(await rig.send({ runId })).toMatchObject({ state: "complete" });
 		expect(rig.visible("c1")).toEqual(["still here"]);
 		expect(rig.outbound.accounts()[0]!.processes.stream).toMatchObject({
 			restarts: expect.toSatisfy((n: number) => n >= 1),
@@ -109,8 +82,7 @@ describe("adapter crashes", () => {
 describe("daemon crashes", () => {
 	it("I7: what an earlier process owes is finished once, in the same message", async () => {
 		rig = createRig("full");
-		const run = await beginRun(rig.bus);
-		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("full"), target });
+		const { run, id } = await rig.begin();
 		run.text("Before the crash, ");
 		await until(() => rig.visible("c1").join("") === "Before the crash, ", "the first half is visible");
 		await until(() => rig.deliveries.get(id)!.messages[0]?.shown === 18, "the ledger knows");

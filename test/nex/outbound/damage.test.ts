@@ -1,12 +1,11 @@
 /** A stored answer with a hole: what is whole of it goes out, and the delivery says that it is not all. */
 
 import { fileURLToPath } from "node:url";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { checksumOf, crc32, decodeFrame, encodeFrame, newRunId } from "../../../packages/protocol/src/protocol.ts";
-import { createRig, createRigWith, type Flavour, finishedRun, type Rig, until } from "./rig.ts";
+import { createRig, type Flavour, finishedRun, type Rig, rigForTest, until } from "./rig.ts";
 
-let rig: Rig | undefined;
-afterEach(() => rig?.close());
+let rig: Rig;
 
 /** The records of a run under another name, with one of them changed. */
 async function damagedRecords(
@@ -74,7 +73,7 @@ const EARLY = fileURLToPath(new URL("./adapters/early-platform.ts", import.meta.
 
 /** A kit adapter that can edit and take away, 1,000 characters a message. */
 const editing = (errorText: string) =>
-	createRigWith((channel) => ({
+	rigForTest((channel) => ({
 		early: { ...channel("full", {}, { errorText }), command: [process.execPath, "--conditions=nexus-source", EARLY] },
 	}));
 
@@ -87,12 +86,12 @@ const changed = (word: string) => (record: string) => record.replace(word, word.
 
 describe("I2: text that fails its check at its end", () => {
 	const deliverTo = async (channel: string, runId: string) => {
-		const { id } = await rig!.outbound.deliver({ runId, account: { channel, id: "main" }, target: { to: "42" } });
-		return rig!.outbound.settled(id);
+		const { id } = await rig.outbound.deliver({ runId, account: { channel, id: "main" }, target: { to: "42" } });
+		return rig.outbound.settled(id);
 	};
 	const seen = () => {
 		const shown = new Map<string, string>();
-		for (const { op, id, text } of rig!.calls()) {
+		for (const { op, id, text } of rig.calls()) {
 			if (op === "remove") shown.delete(id!);
 			else if (id !== undefined) shown.set(id, text!.trim());
 		}

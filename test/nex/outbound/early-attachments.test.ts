@@ -1,12 +1,11 @@
 /** Messages that begin before their text (a tool, a placeholder), and attachments: in order, each once (I7). */
 
 import { fileURLToPath } from "node:url";
-import { afterEach, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { StreamEvent } from "../../../packages/protocol/src/protocol.ts";
-import { beginRun, type Call, createRigWith, type Rig, type TestRun, until } from "./rig.ts";
+import { beginRun, type Call, type Rig, rigForTest, type TestRun, until } from "./rig.ts";
 
 let rig: Rig;
-afterEach(() => rig.close());
 
 const ADAPTER = fileURLToPath(new URL("./adapters/early-platform.ts", import.meta.url));
 const PNG = Buffer.from("a picture").toString("base64");
@@ -14,7 +13,7 @@ const THOUGHT = "> *Thinking*  \n> Hm.";
 const account = { channel: "early", id: "main" };
 
 const createEarly = (streaming: { placeholder?: string } = {}, settings: Record<string, string> = {}) =>
-	createRigWith((channel) => ({
+	rigForTest((channel) => ({
 		early: {
 			...channel("full", settings, { streaming: { reasoning: true, ...streaming }, errorText: "Sorry." }),
 			command: [process.execPath, "--conditions=nexus-source", ADAPTER],

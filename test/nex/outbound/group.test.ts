@@ -10,14 +10,10 @@ import { SEND_SHAPES } from "../../../packages/adapter/src/shapes.ts";
 import { endOrphanedProcesses, prepareAccountFiles } from "../../../packages/daemon/src/nex/accounts/account-files.ts";
 import { type Exit, startProcess } from "../../../packages/daemon/src/nex/accounts/line-process.ts";
 import { createInfoCache } from "../../../packages/daemon/src/nex/accounts/one-shot.ts";
-import { ProcessSupervisor } from "../../../packages/daemon/src/nex/accounts/process-supervisor.ts";
 import { ONE_SHOT_LIMITS, PROCESS_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
 import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
-import { silentLog } from "../../../packages/protocol/src/log.ts";
-
-const env = { PATH: process.env.PATH ?? "" };
-const node = (program: string) => [process.execPath, "-e", program];
+import { common, node, supervisorOf } from "./process-kit.ts";
 
 function freshFolder(): string {
 	const folder = mkdtempSync(join(tmpdir(), "nexus-group-"));
@@ -55,10 +51,7 @@ describe("what an adapter has started", { skip: process.platform !== "linux" }, 
 	const start = (command: readonly string[]) => {
 		const gone = Promise.withResolvers<Exit>();
 		const limits = { ...PROCESS_LIMITS, endGraceMs: 100, termGraceMs: 100 };
-		const running = startProcess(
-			{ command, env, limits, clock: systemClock, log: silentLog, facts: {} },
-			{ lines() {}, garbage() {}, exited: gone.resolve },
-		);
+		const running = startProcess({ ...common, command, limits }, { lines() {}, garbage() {}, exited: gone.resolve });
 		return { running, gone: gone.promise };
 	};
 
@@ -98,7 +91,7 @@ describe("what an adapter has started", { skip: process.platform !== "linux" }, 
 		const places = prepareAccountFiles(folder, "odd", "main", {});
 		const file = join(folder, "pid");
 		const [program = "", ...args] = node(leaving(file, "setInterval(() => {}, 1000);"));
-		const adapter = spawn(program, args, { env: { ...env, ...places.env }, stdio: "ignore", detached: true });
+		const adapter = spawn(program, args, { env: { ...common.env, ...places.env }, stdio: "ignore", detached: true });
 		const ended = new Promise((resolve) => adapter.once("exit", resolve));
 		places.onSpawn("stream", adapter.pid!);
 		const inner = await pidIn(file);
@@ -160,19 +153,11 @@ describe("an `info` that hangs", { skip: process.platform !== "linux" }, () => {
 
 it("I11: an adapter that floods its output with garbage is cut off and started again, later and later", async () => {
 	const lost: Exit[] = [];
-	const supervisor = new ProcessSupervisor({
-		onSpawn() {},
-		changed() {},
+	const supervisor = supervisorOf({
 		command: node(`const say = () => process.stdout.write("garbage\\n".repeat(1000), say); say();`),
-		env,
-		facts: {},
-		log: silentLog,
-		clock: systemClock,
-		random: () => 0.5,
 		shapes: SEND_SHAPES,
 		limits: { ...PROCESS_LIMITS, garbageLinesPerMinuteMax: 5000 },
 		rules: { ...RESTART_RULES, backoffMs: 20, failuresMax: 3 },
-		lines() {},
 		lost: (exit) => {
 			lost.push(exit);
 			return false;

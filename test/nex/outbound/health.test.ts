@@ -2,18 +2,11 @@
 
 import { expect, it, onTestFinished } from "vitest";
 import { MONITOR_SHAPES } from "../../../packages/adapter/src/shapes.ts";
-import { MonitorPort } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
 import { createCallHealth } from "../../../packages/daemon/src/nex/accounts/platform-health.ts";
-import { ProcessSupervisor } from "../../../packages/daemon/src/nex/accounts/process-supervisor.ts";
-import { PROCESS_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
 import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
-import { systemClock } from "../../../packages/protocol/src/clock.ts";
-import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
+import { monitorOf, node, supervisorOf } from "./process-kit.ts";
 import { until } from "./rig.ts";
-
-const node = (program: string) => [process.execPath, "-e", program];
-const common = { env: {}, facts: {}, limits: PROCESS_LIMITS, random: () => 0.5, log: silentLog };
 
 it("a monitor that cannot hear its platform is unreachable, and running again without an error when it can", async () => {
 	// Every webhook request changes what it says of itself.
@@ -31,20 +24,9 @@ it("a monitor that cannot hear its platform is unreachable, and running again wi
 		say({ type: "listening", ok: true, error: 7 });
 	`;
 	const seen = new Set<string>();
-	const monitor = new MonitorPort({
-		onSpawn() {},
-		changed: () => queueMicrotask(() => seen.add(monitor.status().state)),
-		...common,
+	const monitor = monitorOf({
 		command: node(program),
-		rules: RESTART_RULES,
-		clock: systemClock,
-		onMessage: async () => {},
-		onFailure() {},
-		onChoice: async () => undefined,
-		isUrgent: () => false,
-		waitingMax: 10,
-		retryMs: 10,
-		retryMsMax: 10,
+		changed: () => queueMicrotask(() => seen.add(monitor.status().state)),
 	});
 	onTestFinished(() => monitor.stop());
 	const change = () => monitor.webhook({ method: "POST", query: "", headers: {}, body: "" }, 25_000);
@@ -61,17 +43,8 @@ it("a monitor that cannot hear its platform is unreachable, and running again wi
 
 it("a process that has lived for a while has no old error", async () => {
 	const clock = manualClock(1000);
-	const supervisor = new ProcessSupervisor({
-		onSpawn() {},
-		changed() {},
-		...common,
-		command: node("console.log('garbage'); process.stdin.resume()"),
-		rules: RESTART_RULES,
-		clock,
-		shapes: MONITOR_SHAPES,
-		lines() {},
-		lost: () => false,
-	});
+	const command = node("console.log('garbage'); process.stdin.resume()");
+	const supervisor = supervisorOf({ command, clock, shapes: MONITOR_SHAPES });
 	onTestFinished(async () => {
 		const stopped = supervisor.stop();
 		clock.advance(60_000);

@@ -2,41 +2,27 @@
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
-import { afterEach, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { type OpenStore, openStore } from "../../store.ts";
-import { createRigWith, finishedRun, onlyMessages, type Rig, until } from "./rig.ts";
-
-let rigs: Rig[] = [];
-afterEach(async () => {
-	// Rigs that use another's files end first.
-	for (const rig of rigs.reverse()) await rig.close();
-	rigs = [];
-});
+import { createRig, declareDead, finishedRun, onlyMessages, type Rig, rigForTest, sharingRig, until } from "./rig.ts";
 
 const ADAPTER = fileURLToPath(new URL("./adapters/noting-platform.ts", import.meta.url));
-const account = { channel: "noting", id: "main" };
 const owner = { channel: "noting", account: "main" };
-const target = { to: "c" };
 
 type Stored = ReturnType<OpenStore>["stored"];
 
 /** `now` is what is on record in the store that is open. */
 type Daemon = Rig & { now(): Stored["notes"] };
 
+const noting: Parameters<typeof sharingRig>[0] = (channel, settings) => ({
+	noting: { ...channel("full", settings), command: [process.execPath, "--conditions=nexus-source", ADAPTER] },
+});
+
 /** A separate daemon on another one's store and platform. */
 function daemon(first?: Rig): Daemon {
-	const settings: Record<string, string> = first ? { file: join(first.dir, "platform.jsonl") } : {};
 	let notes: Stored["notes"] | undefined;
-	const open: OpenStore = (own) => {
-		const store = openStore(first ? join(first.dir, "nexus.db") : own, { shared: true });
-		({ notes } = store.stored);
-		return store;
-	};
-	const command = [process.execPath, "--conditions=nexus-source", ADAPTER];
-	const rig = createRigWith((channel) => ({ noting: { ...channel("full", settings), command } }), { open });
-	rigs.push(rig);
+	const rig = sharingRig(noting, first, ({ stored }) => ({ notes } = stored));
 	return Object.assign(rig, { now: () => notes! });
 }
 
@@ -52,22 +38,15 @@ const notesIn = (rig: Daemon) =>
 		.list(owner)
 		.map((text) => JSON.parse(text) as { nonce: string; at: string });
 
-/** As a daemon does that has waited long enough for a sign of life. */
-function declareDead(first: Rig, { bus }: Rig): void {
-	const db = new DatabaseSync(join(first.dir, "nexus.db"));
-	db.prepare("UPDATE node SET dead = 1 WHERE id = ?").run(bus.node);
-	db.close();
-}
-
 /** Delivers a text that the first daemon's adapter creates and does not tell of, and has another daemon take the delivery over. */
 async function takenOver(to: string) {
 	const one = daemon();
 	const runId = await finishedRun(one.bus, ["Hello."]);
-	const { id } = await one.outbound.deliver({ runId, account, target: { to } });
+	const { id } = await one.deliver({ runId, target: { to } });
 	const last = to === "known" ? "sent" : "leaving";
 	await until(() => notesIn(one).at(-1)?.at === last && one.calls().length === 1, "the message was created");
 	const two = daemon(one);
-	declareDead(one, one);
+	declareDead(one);
 	await two.outbound.start();
 	return { end: await two.outbound.settled(id), calls: one.calls() };
 }
@@ -93,10 +72,10 @@ it("ST26: a message leaves once its note is on record, and a daemon that is fenc
 		if (writes.some(({ table }) => table === "notes") && ++refused === 1) await held.promise;
 		await write(writes, patienceMs);
 	};
-	const { id } = await rig.outbound.deliver({ text: "Hello.", account, target });
+	const { id } = await rig.deliver({ text: "Hello." });
 	await until(() => refused > 0, "the note is said");
 	expect(rig.calls()).toEqual([]);
-	declareDead(rig, rig);
+	declareDead(rig);
 	held.resolve();
 	await rig.outbound.settled(id);
 	expect(rig.calls()).toEqual([]);
@@ -112,8 +91,7 @@ it("ST26: the processes of an account set their state at once, and nothing is lo
 		"main",
 		onlyMessages(async ({ text }) => void heard.push(text)),
 	);
-	const { id } = await rig.outbound.deliver({ text: "Hello.", account, target: { to: "states" } });
-	await rig.outbound.settled(id);
+	await rig.send({ text: "Hello.", target: { to: "states" } });
 	await until(() => heard.length === 1, "the monitor has set its keys");
 	expect(heard).toEqual(["7"]);
 	const all = ["send", "monitor"].flatMap((name) => Array.from({ length: 300 }, (_, n) => [`${name}${n}`, String(n)]));
@@ -132,8 +110,7 @@ it("ST26: what a data directory of before has in its files is taken into the sto
 	writeFileSync(files.notes, `\n${lines.join("\n")}`);
 	writeFileSync(files.state, JSON.stringify({ position: "7" }));
 	for (const text of ["One.", "Two."]) {
-		const { id } = await rig.outbound.deliver({ text, account, target });
-		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
+		expect(await rig.send({ text })).toMatchObject({ state: "complete" });
 		await rig.restart();
 	}
 	const old = notesIn(rig).filter(({ nonce }) => nonce === "old");
@@ -152,22 +129,17 @@ it("ST26: without the account's notes nothing is started; it is when they can be
 		};
 		return { ...store, ledger: { ...store.ledger, notes: { ...notes, list } } };
 	};
-	const command = [process.execPath, "--conditions=nexus-source", ADAPTER];
-	const rig = createRigWith((channel) => ({ noting: { ...channel("full"), command } }), { open });
-	rigs.push(rig);
-	const { id } = await rig.outbound.deliver({ text: "Hello.", account, target });
-	expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
+	const rig = rigForTest((channel) => noting(channel, {}), { open });
+	expect(await rig.send({ text: "Hello." })).toMatchObject({ state: "complete" });
 	expect(rig.calls()).toHaveLength(1);
 	expect(rig.outbound.accounts()[0]).toMatchObject({ restarts: 2 });
 });
 
 it("ST26: an adapter that does not leave its notes to the daemon keeps its files to itself", async () => {
-	const rig = createRigWith((channel) => ({ full: channel("full") }));
-	rigs.push(rig);
+	const rig = createRig("full");
 	const folder = join(rig.dir, "adapters", "full", "main");
 	mkdirSync(folder, { recursive: true });
 	writeFileSync(join(folder, "state.json"), "not JSON at all");
-	const { id } = await rig.outbound.deliver({ text: "Hello.", account: { channel: "full", id: "main" }, target });
-	expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
+	expect(await rig.send({ text: "Hello." })).toMatchObject({ state: "complete" });
 	expect(readFileSync(join(folder, "state.json"), "utf8")).toBe("not JSON at all");
 });

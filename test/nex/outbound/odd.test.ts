@@ -2,21 +2,17 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterEach, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { checkLine, MONITOR_SHAPES, SEND_SHAPES, STREAM_SHAPES } from "../../../packages/adapter/src/shapes.ts";
-import { ProcessSupervisor } from "../../../packages/daemon/src/nex/accounts/process-supervisor.ts";
 import { type Clock, systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { NexusError } from "../../../packages/protocol/src/protocol.ts";
-import { beginRun, createRigWith, FAST, finishedRun, onlyMessages, type Rig, until } from "./rig.ts";
+import { supervisorOf } from "./process-kit.ts";
+import { beginRun, FAST, finishedRun, onlyMessages, type Rig, rigForTest, until } from "./rig.ts";
 
 const ODD = fileURLToPath(new URL("./adapters/odd.mjs", import.meta.url));
 
-let rig: Rig | undefined;
-afterEach(async () => {
-	await rig?.close();
-	rig = undefined;
-});
+let rig: Rig;
 
 /** A process that is only slow to start reads nothing either: it must not be taken for a deaf one. */
 const SOON = { ...FAST, process: { ...FAST.process, endGraceMs: 150, termGraceMs: 150, unreadMs: 5000 } };
@@ -24,7 +20,7 @@ const target = { to: "c1" };
 const account = { channel: "odd", id: "main" };
 
 const oddRig = (what: string, env: Record<string, string> = {}) =>
-	createRigWith(
+	rigForTest(
 		(channel) => ({
 			odd: {
 				command: [process.execPath, "--conditions=nexus-source", ODD, what],
@@ -150,22 +146,10 @@ describe("an adapter process that is of no use is ended, and the next one does t
 	it("one that the system refuses to start is tried again", async () => {
 		const told: string[] = [];
 		const log = { ...silentLog, warn: (facts: object) => told.push(JSON.stringify(facts)) };
-		const supervisor = new ProcessSupervisor({
-			onSpawn() {},
-			changed() {},
-			// Longer than an argument may be.
-			command: [process.execPath, "x".repeat(3_000_000)],
-			env: {},
-			facts: {},
-			log,
-			clock: systemClock,
-			limits: SOON.process,
-			rules: SOON.restart,
-			random: Math.random,
-			shapes: STREAM_SHAPES,
-			lines() {},
-			lost: () => false,
-		});
+		// Longer than an argument may be.
+		const command = [process.execPath, "x".repeat(3_000_000)];
+		const limits = { limits: SOON.process, rules: SOON.restart };
+		const supervisor = supervisorOf({ command, ...limits, log, shapes: STREAM_SHAPES });
 		const over = new AbortController();
 		const wanted = supervisor.running(over.signal).catch(() => "not there");
 		await until(() => supervisor.status().restarts > 1, "it is tried again");
@@ -220,7 +204,7 @@ it("what an info leaves out is filled in, what is new in it is passed over", asy
 
 describe("a store that refuses what deliveries report", () => {
 	it("I12: does not keep the outbound side from ending; the next one finishes the pending deliveries", async () => {
-		rig = createRigWith((channel) => ({ blocks: channel("blocks") }), { limits: { ...FAST, recordMs: 50 } });
+		rig = rigForTest((channel) => ({ blocks: channel("blocks") }), { limits: { ...FAST, recordMs: 50 } });
 		const { deliveries, outbound, bus } = rig;
 		const runId = await finishedRun(bus, ["Hello."]);
 		const { id } = await outbound.deliver({ runId, account: { channel: "blocks", id: "main" }, target });
@@ -234,7 +218,7 @@ describe("a store that refuses what deliveries report", () => {
 		expect(deliveries.get(id)!.state).toBe("active");
 		await rig.restart();
 		await rig.outbound.start();
-		await until(() => rig!.deliveries.get(id)!.state === "complete", "the delivery is complete");
+		await until(() => rig.deliveries.get(id)!.state === "complete", "the delivery is complete");
 		expect(rig.visible("c1")).toEqual(["Hello."]);
 	});
 });
@@ -253,11 +237,11 @@ describe("a clock that is set back by an hour", () => {
 			},
 		};
 		const blocks = { idleMs, humanDelayMs: null };
-		rig = createRigWith((channel) => ({ blocks: channel("blocks", {}, { blocks }) }), { clock });
+		rig = rigForTest((channel) => ({ blocks: channel("blocks", {}, { blocks }) }), { clock });
 		const run = await beginRun(rig.bus);
 		await rig.outbound.deliver({ runId: run.runId, account: { channel: "blocks", id: "main" }, target });
 		run.text("Hello.");
-		await until(() => rig!.visible("c1").length > 0, "the first block");
+		await until(() => rig.visible("c1").length > 0, "the first block");
 		expect(back).toBeGreaterThan(0);
 		await run.end();
 	});

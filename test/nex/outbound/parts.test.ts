@@ -1,26 +1,12 @@
 /** Attachments: reasoning if enabled, images, files and cards, in every mode, each once (I7, I8). */
 
 import fc from "fast-check";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { contentOf } from "../../../packages/daemon/src/nex/delivery/attachments/attachment.ts";
 import { platform as whatsapp } from "../../../packages/platforms/src/whatsapp/whatsapp.ts";
-import {
-	beginRun,
-	createRig,
-	createRigWith,
-	deathsOf,
-	FAST,
-	type Flavour,
-	type Rig,
-	type TestRun,
-	until,
-} from "./rig.ts";
+import { beginRun, createRig, deathsOf, FAST, type Flavour, type Rig, rigForTest, type TestRun, until } from "./rig.ts";
 
-let rig: Rig | undefined;
-afterEach(async () => {
-	await rig?.close();
-	rig = undefined;
-});
+let rig: Rig;
 
 const target = { to: "c1" };
 const PNG = Buffer.from("a picture").toString("base64");
@@ -82,7 +68,7 @@ describe("a part in the middle of code", () => {
 		const run = await beginRun(rig.bus);
 		const done = deliver(rig, "drafts", run.runId);
 		run.text(`Look:\n${mark}js\nlet a = 1;\n`);
-		await until(() => seen(rig!).length === 1, "the code has begun");
+		await until(() => seen(rig).length === 1, "the code has begun");
 		run.part("image", "image/png", PNG);
 		run.text(`let b = 2;\n${mark}\n`);
 		run.text("Then more.");
@@ -146,9 +132,9 @@ describe.each(["files", "drafts"] as const)("parts and reasoning (%s)", (flavour
 		const done = deliver(rig, flavour, run.runId);
 		run.say({ type: "reasoning", text: "Hm." });
 		run.text("One.");
-		await until(() => seen(rig!).length === 2, "the thought and the first text");
+		await until(() => seen(rig).length === 2, "the thought and the first text");
 		run.part("audio", "audio/wav", PNG);
-		await until(() => seen(rig!).length === 3, "the sound");
+		await until(() => seen(rig).length === 3, "the sound");
 		run.text("Two.");
 		await run.end();
 		expect(await done).toMatchObject({ state: "complete" });
@@ -190,7 +176,7 @@ describe.each(["files", "drafts"] as const)("parts and reasoning (%s)", (flavour
 		const account = { channel: flavour, id: "main" };
 		const { id } = await rig.outbound.deliver({ runId: run.runId, account, target });
 		for (let shown = 1; shown < WITH_ALL.length; shown++) {
-			await until(() => seen(rig!).length >= shown, `${shown} messages`);
+			await until(() => seen(rig).length >= shown, `${shown} messages`);
 			await rig.restart();
 			await rig.outbound.start();
 		}
@@ -206,7 +192,7 @@ describe("mail", () => {
 		await speak(run);
 		const account = { channel: "letters", id: "main" };
 		const { id } = await rig.outbound.deliver({ runId: run.runId, account, target });
-		await until(() => seen(rig!).length === 1, "the mail is out, without an answer");
+		await until(() => seen(rig).length === 1, "the mail is out, without an answer");
 		await rig.restart();
 		await rig.outbound.start();
 		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete", cursor: 42 });
@@ -250,7 +236,7 @@ describe("adapters that show parts themselves", () => {
 	});
 
 	it("attachments come after the text for basic adapters that finish no message before the end", async () => {
-		rig = createRigWith((channel) => ({ collecting: channel("collecting") }), {
+		rig = rigForTest((channel) => ({ collecting: channel("collecting") }), {
 			limits: { ...FAST, attachmentMs: 20 },
 		});
 		const run = await beginRun(rig.bus);

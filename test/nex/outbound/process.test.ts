@@ -4,18 +4,23 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import type { InboundMessage } from "../../../packages/adapter/src/port.ts";
 import { SEND_SHAPES } from "../../../packages/adapter/src/shapes.ts";
 import { type Exit, startProcess } from "../../../packages/daemon/src/nex/accounts/line-process.ts";
-import { MonitorPort } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
-import { ProcessSupervisor } from "../../../packages/daemon/src/nex/accounts/process-supervisor.ts";
 import { PROCESS_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
-import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
-import { systemClock } from "../../../packages/protocol/src/clock.ts";
-import { silentLog } from "../../../packages/protocol/src/log.ts";
+import { type Log, silentLog } from "../../../packages/protocol/src/log.ts";
 import { manualClock } from "../../clock.ts";
+import { common, monitorOf, node, supervisorOf } from "./process-kit.ts";
 
-const env = { PATH: process.env.PATH ?? "" };
-const node = (program: string) => [process.execPath, "-e", program];
+/** Runs a program to its end. */
+const ended = (program: string, log: Log) => {
+	const { promise, resolve } = Promise.withResolvers<Exit>();
+	startProcess(
+		{ ...common, command: node(program), clock: manualClock(), log, facts: { account: "a" } },
+		{ lines() {}, garbage() {}, exited: resolve },
+	);
+	return promise;
+};
 
 it("I11: a flood on stderr is counted instead of copied, also when the process ends with it", async () => {
 	const copied: object[] = [];
@@ -25,13 +30,7 @@ it("I11: a flood on stderr is counted instead of copied, also when the process e
 		info: (facts: object) => void copied.push(facts),
 		warn: (facts: object) => void warned.push(facts),
 	};
-	const { promise, resolve } = Promise.withResolvers<Exit>();
-	const command = node(`require("node:fs").writeSync(2, "line\\n".repeat(200))`);
-	startProcess(
-		{ command, env, limits: PROCESS_LIMITS, clock: manualClock(), log, facts: { account: "a" } },
-		{ lines() {}, garbage() {}, exited: resolve },
-	);
-	await promise;
+	await ended(`require("node:fs").writeSync(2, "line\\n".repeat(200))`, log);
 	expect(copied).toHaveLength(PROCESS_LIMITS.stderrLinesPerSecondMax);
 	expect(warned).toEqual([{ account: "a", lines: 150 }]);
 });
@@ -40,7 +39,6 @@ it("a line on stderr keeps its level, its words and its facts; one without is lo
 	const told: [level: string, facts: object, words: string][] = [];
 	const at = (level: string) => (facts: object, words: string) => void told.push([level, facts, words]);
 	const log = { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
-	const { promise, resolve } = Promise.withResolvers<Exit>();
 	const lines = [
 		{ level: "debug", msg: "typing was not shown", to: "42", account: "not mine", time: 7 },
 		{ level: "error", msg: "the token is refused" },
@@ -48,12 +46,7 @@ it("a line on stderr keeps its level, its words and its facts; one without is lo
 		"null",
 		"plain words",
 	].map((line) => (typeof line === "string" ? line : JSON.stringify(line)));
-	const command = node(`require("node:fs").writeSync(2, ${JSON.stringify(lines.join("\n"))})`);
-	startProcess(
-		{ command, env, limits: PROCESS_LIMITS, clock: manualClock(), log, facts: { account: "a" } },
-		{ lines() {}, garbage() {}, exited: resolve },
-	);
-	await promise;
+	await ended(`require("node:fs").writeSync(2, ${JSON.stringify(lines.join("\n"))})`, log);
 	expect(told).toEqual([
 		["debug", { to: "42", account: "a" }, "adapter: typing was not shown"],
 		["error", { account: "a" }, "adapter: the token is refused"],
@@ -67,17 +60,9 @@ it("I11: garbage without end is counted, and does not fill the log", async () =>
 	const warned: string[] = [];
 	const log = { ...silentLog, warn: (_facts: object, words: string) => void warned.push(words) };
 	const over = Promise.withResolvers<void>();
-	const supervisor = new ProcessSupervisor({
-		onSpawn() {},
-		changed() {},
+	const supervisor = supervisorOf({
 		command: node(`console.log("x\\n".repeat(100) + '{"type":"found","nonce":"n","known":true}')`),
-		env,
-		facts: {},
 		log,
-		limits: PROCESS_LIMITS,
-		rules: RESTART_RULES,
-		clock: systemClock,
-		random: Math.random,
 		shapes: SEND_SHAPES,
 		lines: () => over.resolve(),
 		lost: () => true,
@@ -95,7 +80,7 @@ it("one that neither its input's end nor SIGTERM ends is ended by force", async 
 	const command = node(`process.on("SIGTERM", () => {}); setInterval(() => {}, 1000); console.log("{}")`);
 	const limits = { ...PROCESS_LIMITS, endGraceMs: 50, termGraceMs: 50 };
 	const running = startProcess(
-		{ command, env, limits, clock: systemClock, log: silentLog, facts: {} },
+		{ ...common, command, limits },
 		{ lines: () => ready.resolve(), garbage() {}, exited: gone.resolve },
 	);
 	await ready.promise;
@@ -108,7 +93,7 @@ it("a process that had ended by itself when it was killed is reported with its o
 }, async () => {
 	const gone = Promise.withResolvers<Exit>();
 	const running = startProcess(
-		{ command: node("process.exit(3)"), env, limits: PROCESS_LIMITS, clock: manualClock(), log: silentLog, facts: {} },
+		{ ...common, command: node("process.exit(3)"), clock: manualClock() },
 		{ lines() {}, garbage() {}, exited: gone.resolve },
 	);
 	// As after a while in which this process had no turn: the timers come before the news.
@@ -137,28 +122,11 @@ it("I11: a monitor that says more than can be taken is made to wait, and loses n
 	`);
 	const release = Promise.withResolvers<void>();
 	const heard: string[] = [];
-	const monitor = new MonitorPort({
-		onSpawn() {},
-		changed() {},
-		command,
-		env,
-		facts: {},
-		limits: PROCESS_LIMITS,
-		rules: RESTART_RULES,
-		clock: systemClock,
-		random: Math.random,
-		log: silentLog,
-		onFailure() {},
-		onChoice: async () => undefined,
-		isUrgent: () => false,
-		waitingMax: 10,
-		retryMs: 10,
-		retryMsMax: 10,
-		async onMessage({ eventId }) {
-			await release.promise;
-			heard.push(eventId);
-		},
-	});
+	const onMessage = async ({ eventId }: InboundMessage) => {
+		await release.promise;
+		heard.push(eventId);
+	};
+	const monitor = monitorOf({ command, onMessage });
 	try {
 		let before = 0;
 		const count = () => (existsSync(said) ? Number(readFileSync(said, "utf8")) : 0);
@@ -182,25 +150,7 @@ it.each([
 	["never answers", "process.stdin.resume()", 504],
 	["ends over it", 'process.stdin.once("data", () => process.exit(1))', 503],
 ])("a webhook's caller does not wait for a monitor that %s", async (_name, program, status) => {
-	const monitor = new MonitorPort({
-		onSpawn() {},
-		changed() {},
-		command: node(program),
-		env,
-		facts: {},
-		limits: PROCESS_LIMITS,
-		rules: RESTART_RULES,
-		clock: systemClock,
-		random: Math.random,
-		log: silentLog,
-		onMessage: async () => {},
-		onFailure() {},
-		onChoice: async () => undefined,
-		isUrgent: () => false,
-		waitingMax: 10,
-		retryMs: 10,
-		retryMsMax: 10,
-	});
+	const monitor = monitorOf({ command: node(program) });
 	try {
 		const ask = () =>
 			monitor.webhook({ method: "POST", query: "", headers: {}, body: "" }, status === 504 ? 500 : 25_000);

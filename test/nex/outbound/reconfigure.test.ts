@@ -1,14 +1,10 @@
 /** Accounts that come, change and go while the daemon runs: what is on its way is not lost, and nothing of a removed one stays. */
 
 import { existsSync } from "node:fs";
-import { afterEach, describe, expect, it } from "vitest";
-import { beginRun, createRigWith, FAST, finishedRun, onlyMessages, type Rig, until } from "./rig.ts";
+import { describe, expect, it } from "vitest";
+import { beginRun, FAST, finishedRun, onlyMessages, type Rig, rigForTest, until } from "./rig.ts";
 
-let rig: Rig | undefined;
-afterEach(async () => {
-	await rig?.close();
-	rig = undefined;
-});
+let rig: Rig;
 
 const place = (id: string, to = "c1") => ({ account: { channel: "full", id }, target: { to } });
 const alive = (pid: number) => existsSync(`/proc/${pid}/stat`);
@@ -23,7 +19,7 @@ const config = (of: Rig, accounts: Record<string, Record<string, string>>) => {
 
 describe("accounts of a running daemon", () => {
 	it("a new account is used at once; unchanged ones keep their processes", async () => {
-		rig = createRigWith((channel) => ({ full: channel("full") }));
+		rig = rigForTest((channel) => ({ full: channel("full") }));
 		const { outbound } = rig;
 		const first = await outbound.deliver({ ...place("main"), text: "before" });
 		await outbound.settled(first.id);
@@ -44,7 +40,7 @@ describe("accounts of a running daemon", () => {
 	});
 
 	it("a watcher of the accounts is called when one may have changed, until it stops", async () => {
-		rig = createRigWith((channel) => ({ full: channel("full") }));
+		rig = rigForTest((channel) => ({ full: channel("full") }));
 		const { outbound } = rig;
 		const seen: string[] = [];
 		const stop = outbound.onAccounts(() => {
@@ -65,10 +61,10 @@ describe("accounts of a running daemon", () => {
 	it("a removed one whose adapter cannot be asked keeps no delivery waiting", async () => {
 		const limits = { ...FAST, retireMs: 50 };
 		const broken = { command: ["/nonexistent/adapter"], accounts: { main: { settings: {} } } };
-		rig = createRigWith(() => ({ broken }), { limits });
+		rig = rigForTest(() => ({ broken }), { limits });
 		const account = { channel: "broken", id: "main" };
 		const { id } = await rig.outbound.deliver({ account, target: { to: "c1" }, text: "x" });
-		await until(() => rig!.outbound.accounts()[0]!.infoError !== undefined, "it was asked");
+		await until(() => rig.outbound.accounts()[0]!.infoError !== undefined, "it was asked");
 		await rig.outbound.reconfigure({});
 		expect(await rig.outbound.settled(id)).toMatchObject({
 			state: "failed",
@@ -77,7 +73,7 @@ describe("accounts of a running daemon", () => {
 	});
 
 	it("the error for an unknown account lists the others", async () => {
-		rig = createRigWith((channel) => ({ full: channel("full") }));
+		rig = rigForTest((channel) => ({ full: channel("full") }));
 		const wrong = rig.outbound.deliver({ ...place("typo"), text: "x" });
 		await expect(wrong).rejects.toMatchObject({
 			code: "not_found",
@@ -86,7 +82,7 @@ describe("accounts of a running daemon", () => {
 	});
 
 	it("I7: a removed account finishes its deliveries and accepts no messages; then its processes end", async () => {
-		rig = createRigWith((channel) => ({ full: channel("full", { inbound: "1" }) }));
+		rig = rigForTest((channel) => ({ full: channel("full", { inbound: "1" }) }));
 		const { outbound } = rig;
 		const heard: string[] = [];
 		outbound.monitor(
@@ -98,7 +94,7 @@ describe("accounts of a running daemon", () => {
 		const run = await beginRun(rig.bus);
 		const { id } = await outbound.deliver({ ...place("main"), runId: run.runId });
 		run.text("begun, ");
-		await until(() => rig!.visible("c1").join("") === "begun, ", "the beginning is visible");
+		await until(() => rig.visible("c1").join("") === "begun, ", "the beginning is visible");
 		const { monitor, stream } = outbound.accounts()[0]!.processes;
 		expect(await outbound.reconfigure({})).toMatchObject({ removed: [{ channel: "full", id: "main" }] });
 		expect(outbound.accounts()).toEqual([]);
@@ -113,12 +109,12 @@ describe("accounts of a running daemon", () => {
 	});
 
 	it("what a removed one cannot finish in time has failed, and says why", async () => {
-		rig = createRigWith((channel) => ({ full: channel("full") }), { limits: { ...FAST, retireMs: 50 } });
+		rig = rigForTest((channel) => ({ full: channel("full") }), { limits: { ...FAST, retireMs: 50 } });
 		const { outbound } = rig;
 		const run = await beginRun(rig.bus);
 		const { id } = await outbound.deliver({ ...place("main"), runId: run.runId });
 		run.text("never finished");
-		await until(() => rig!.visible("c1").length === 1, "it has begun");
+		await until(() => rig.visible("c1").length === 1, "it has begun");
 		await outbound.reconfigure({});
 		expect(await outbound.settled(id)).toMatchObject({
 			state: "failed",
@@ -128,14 +124,14 @@ describe("accounts of a running daemon", () => {
 	});
 
 	it("I7: a changed account continues with its new settings, in the same message", async () => {
-		rig = createRigWith((channel) => ({ full: channel("full", { slowMs: "5" }) }), {
+		rig = rigForTest((channel) => ({ full: channel("full", { slowMs: "5" }) }), {
 			limits: { ...FAST, retireMs: 50 },
 		});
 		const { outbound } = rig;
 		const run = await beginRun(rig.bus);
 		const { id } = await outbound.deliver({ ...place("main"), runId: run.runId });
 		run.text("before the change, ");
-		await until(() => rig!.deliveries.get(id)!.messages[0]?.shown === 19, "the beginning is visible");
+		await until(() => rig.deliveries.get(id)!.messages[0]?.shown === 19, "the beginning is visible");
 		const old = outbound.accounts()[0]!.processes.stream!.pid!;
 		expect(await outbound.reconfigure(config(rig, { main: { slowMs: "6" } }))).toMatchObject({
 			added: [],
@@ -154,7 +150,7 @@ describe("accounts of a running daemon", () => {
 	});
 
 	it("the same configuration again changes nothing", async () => {
-		rig = createRigWith((channel) => ({ full: channel("full") }));
+		rig = rigForTest((channel) => ({ full: channel("full") }));
 		expect(await rig.outbound.reconfigure(config(rig, { main: {} }))).toEqual({ added: [], changed: [], removed: [] });
 	});
 });

@@ -4,13 +4,17 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
+import { onTestFinished } from "vitest";
 import type { Bus, LogWriter } from "../../../packages/daemon/src/bus/bus.ts";
+import type { Delivery } from "../../../packages/daemon/src/ledger/deliveries/port.ts";
 import type { InboundHandlers } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
 import type { OutboundOptions } from "../../../packages/daemon/src/nex/delivery/outbound.ts";
 import { OUTBOUND_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
 import { type ChannelConfig, createOutbound, type Outbound } from "../../../packages/daemon/src/nex/nex.ts";
+import type { DeliverRequest } from "../../../packages/daemon/src/nex/port.ts";
 import { type Clock, systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import {
@@ -52,6 +56,8 @@ export interface Call {
 	[extra: string]: unknown;
 }
 
+type What = Partial<DeliverRequest> & ({ runId: string } | { text: string });
+
 export interface Rig {
 	dir: string;
 	bus: Bus;
@@ -59,6 +65,12 @@ export interface Rig {
 	deliveries: TestStore["stored"]["deliveries"];
 	outbound: Outbound;
 	channel(flavour: Flavour, settings?: Record<string, string>, more?: Partial<ChannelConfig>): ChannelConfig;
+	/** A delivery to the chat `c1` by the account `main` of the first channel, unless the fields say otherwise. */
+	deliver(what: What): Promise<Delivery>;
+	/** The same, to its end. */
+	send(what: What): Promise<Delivery>;
+	/** A run that is being written, and its delivery. */
+	begin(): Promise<{ run: TestRun; id: string }>;
 	calls(): Call[];
 	/** Current texts of the messages of a chat, in order of creation. */
 	visible(to: string): string[];
@@ -95,8 +107,16 @@ export const deathsOf = (max: number) =>
 		)
 		.map(([first, others]) => [first, ...others].join());
 
+/** Closed at the end of the test. */
 export function createRig(flavour: Flavour, settings: Record<string, string> = {}, more: Partial<ChannelConfig> = {}) {
-	return createRigWith((channel) => ({ [flavour]: channel(flavour, settings, more) }));
+	return rigForTest((channel) => ({ [flavour]: channel(flavour, settings, more) }));
+}
+
+/** Closed at the end of the test: of several, the last one first. */
+export function rigForTest(...given: Parameters<typeof createRigWith>): Rig {
+	const rig = createRigWith(...given);
+	onTestFinished(() => rig.close());
+	return rig;
 }
 
 export function createRigWith(
@@ -130,12 +150,20 @@ export function createRigWith(
 		return { store, bus, deliveries: stored.deliveries, outbound, clock };
 	};
 	let parts = open({});
+	let closing: Promise<void> | undefined;
+	const account = { channel: Object.keys(adapters)[0]!, id: "main" };
 	const rig: Rig = {
 		dir,
 		bus: parts.bus,
 		deliveries: parts.deliveries,
 		outbound: parts.outbound,
 		channel,
+		deliver: (what) => parts.outbound.deliver({ account, target: { to: "c1" }, ...what }),
+		send: async (what) => parts.outbound.settled((await rig.deliver(what)).id),
+		async begin() {
+			const run = await beginRun(parts.bus);
+			return { run, id: (await rig.deliver({ runId: run.runId })).id };
+		},
 		calls,
 		visible(to) {
 			const texts = new Map<string, string>();
@@ -151,14 +179,37 @@ export function createRigWith(
 			parts = open(changes);
 			Object.assign(rig, { bus: parts.bus, deliveries: parts.deliveries, outbound: parts.outbound });
 		},
-		async close() {
-			await parts.outbound.stop(0);
-			await parts.store.close();
-			// A process of a side that was killed may be writing there to the last.
-			rmSync(dir, { recursive: true, force: true, maxRetries: 20 });
-		},
+		close: () => (closing ??= close()),
 	};
+	async function close(): Promise<void> {
+		await parts.outbound.stop(0);
+		await parts.store.close();
+		// A process of a side that was killed may be writing there to the last.
+		rmSync(dir, { recursive: true, force: true, maxRetries: 20 });
+	}
 	return rig;
+}
+
+/** As a daemon does that has waited long enough for a sign of life. */
+export function declareDead({ dir, bus }: Rig): void {
+	const db = new DatabaseSync(join(dir, "nexus.db"));
+	db.prepare("UPDATE node SET dead = 1 WHERE id = ?").run(bus.node);
+	db.close();
+}
+
+/** A separate daemon, on the first one's store and platform if there is one. */
+export function sharingRig(
+	adaptersOf: (channel: Rig["channel"], settings: Record<string, string>) => OutboundOptions["adapters"],
+	first?: Rig,
+	opened: (store: TestStore) => void = () => {},
+): Rig {
+	const settings: Record<string, string> = first ? { file: join(first.dir, "platform.jsonl") } : {};
+	const open: OpenStore = (own) => {
+		const store = openStore(first ? join(first.dir, "nexus.db") : own, { shared: true });
+		opened(store);
+		return store;
+	};
+	return rigForTest((channel) => adaptersOf(channel, settings), { open });
 }
 
 /** Time that ends with its process. */

@@ -1,17 +1,12 @@
 /** The same chat in another spelling is the same delivery: the remainder is sent, and nothing is sent twice. */
 
-import { afterEach, expect, it } from "vitest";
-import { deliveryWrites } from "../../../packages/daemon/src/ledger/deliveries/port.ts";
-import { createRigWith, finishedRun, type Rig } from "./rig.ts";
+import { expect, it } from "vitest";
+import { finishedRun, type Rig, rigForTest } from "./rig.ts";
 
-let rig: Rig | undefined;
-afterEach(async () => {
-	await rig?.close();
-	rig = undefined;
-});
+let rig: Rig;
 
 it("I7: a run that was delivered to a chat is not delivered there again because a command names the chat alone", async () => {
-	rig = createRigWith((channel) => ({ telegram: channel("full") }));
+	rig = rigForTest((channel) => ({ telegram: channel("full") }));
 	const { outbound } = rig;
 	const runId = await finishedRun(rig.bus, ["the whole answer"]);
 	const account = { channel: "telegram", id: "main" };
@@ -23,26 +18,4 @@ it("I7: a run that was delivered to a chat is not delivered there again because 
 	const other = await outbound.deliver({ account, target: { to: "1002" }, runId });
 	expect(other.id).not.toBe(first.id);
 	await outbound.settled(other.id);
-});
-
-it("I7: a delivery that failed halfway resumes in its own chat when a command names only the chat", async () => {
-	rig = createRigWith((channel) => ({ telegram: channel("full") }));
-	const { outbound } = rig;
-	const runId = await finishedRun(rig.bus, ["one two"]);
-	const account = { channel: "telegram", id: "main" };
-	const place = { channel: "telegram", account: "main", target: { to: "1001", direct: true } };
-	await rig.bus.write([
-		deliveryWrites.open({ id: "dlv_old", runId, ...place, options: {}, createdAt: 1 }),
-		deliveryWrites.put(
-			"dlv_old",
-			{ ordinal: 1, nonce: "n1", from: 0, to: 4, state: "sent", messageId: "m1" },
-			{ cursor: 4 },
-			3,
-		),
-		deliveryWrites.finish("dlv_old", "failed", "the platform was down", 4),
-	]);
-	const again = await outbound.deliver({ account, target: { to: "1001" }, runId });
-	expect(again.id).toBe("dlv_old");
-	expect(await outbound.settled(again.id)).toMatchObject({ state: "complete" });
-	expect(rig.visible("1001")).toEqual(["two"]);
 });

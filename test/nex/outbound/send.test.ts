@@ -1,25 +1,11 @@
 /** Sending in messages: blocks, whole answers, the remainder of a stream, and unknown outcomes. */
 
 import fc from "fast-check";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { atEffort } from "../../effort.ts";
-import {
-	beginRun,
-	createRig,
-	createRigWith,
-	deathsOf,
-	FAST,
-	type Flavour,
-	finishedRun,
-	type Rig,
-	until,
-} from "./rig.ts";
+import { createRig, deathsOf, FAST, type Flavour, finishedRun, type Rig, rigForTest, until } from "./rig.ts";
 
-let rig: Rig | undefined;
-afterEach(async () => {
-	await rig?.close();
-	rig = undefined;
-});
+let rig: Rig;
 
 const main = (channel: string) => ({ channel, id: "main" });
 const target = { to: "c1" };
@@ -34,12 +20,11 @@ async function deliver(of: Rig, flavour: Flavour, messages: string[], options = 
 describe("the way of a delivery", () => {
 	it("mail: one message per answer, when it is finished", async () => {
 		rig = createRig("mail");
-		const run = await beginRun(rig.bus);
-		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("mail"), target });
+		const { run, id } = await rig.begin();
 		run.text("Dear reader,");
 		run.next();
 		run.text("the end.");
-		await until(() => rig!.deliveries.get(id)!.mode === "whole", "it began");
+		await until(() => rig.deliveries.get(id)!.mode === "whole", "it began");
 		expect(rig.visible("c1")).toEqual([]);
 		await run.end();
 		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete", cursor: 20 });
@@ -60,7 +45,7 @@ describe("a separate text", () => {
 		[" \n", "invalid"],
 		["x".repeat(11), "too_large"],
 	])("I11: %j is refused as %s, as a message would be", async (text, code) => {
-		rig = createRigWith((channel) => ({ blocks: channel("blocks") }), { limits: { ...FAST, textCharsMax: 10 } });
+		rig = rigForTest((channel) => ({ blocks: channel("blocks") }), { limits: { ...FAST, textCharsMax: 10 } });
 		await expect(rig.outbound.deliver({ text, account: main("blocks"), target })).rejects.toMatchObject({ code });
 	});
 });
@@ -68,8 +53,7 @@ describe("a separate text", () => {
 describe("degrading", () => {
 	it("a stream that fails sends the remainder, and only that", async () => {
 		rig = createRig("full", { failAfter: "20" });
-		const run = await beginRun(rig.bus);
-		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("full"), target });
+		const { run, id } = await rig.begin();
 		run.text("Shown before it fails");
 		run.text(" and sent after it.");
 		await run.end();
@@ -80,10 +64,9 @@ describe("degrading", () => {
 
 	it("what an open message shows stays; the rest follows in another", async () => {
 		rig = createRig("full", { failAfter: "15" });
-		const run = await beginRun(rig.bus);
-		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("full"), target });
+		const { run, id } = await rig.begin();
 		run.text("Visible. ");
-		await until(() => rig!.deliveries.get(id)!.messages[0]?.shown === 9, "the beginning is visible");
+		await until(() => rig.deliveries.get(id)!.messages[0]?.shown === 9, "the beginning is visible");
 		run.text("Not any more by editing.");
 		await run.end();
 		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
@@ -118,7 +101,7 @@ describe("sends", () => {
 		const retryAfterMs = 500;
 		rig = createRig("mail", { refusals: "3", retryAfterMs: String(retryAfterMs) });
 		const running = deliver(rig, "mail", ["patience"]);
-		await until(() => rig!.outbound.accounts()[0]!.pausedUntil !== undefined, "the account is paused");
+		await until(() => rig.outbound.accounts()[0]!.pausedUntil !== undefined, "the account is paused");
 		expect(await running).toMatchObject({ state: "complete" });
 		expect(rig.visible("c1")).toEqual(["patience"]);
 		const times = rig.calls().map(({ at }) => at);
@@ -169,7 +152,7 @@ describe("sends", () => {
 		rig = createRig("mail", { slowMs: "300" });
 		const runId = await finishedRun(rig.bus, ["exactly once"]);
 		const { id } = await rig.outbound.deliver({ runId, account: main("mail"), target });
-		await until(() => rig!.visible("c1").length === 1, "it was created");
+		await until(() => rig.visible("c1").length === 1, "it was created");
 		expect(rig.deliveries.get(id)!.messages[0]).toMatchObject({ nonce: ops(rig, "create")[0]!.nonce });
 		await rig.restart();
 		await rig.outbound.start();
@@ -181,7 +164,7 @@ describe("sends", () => {
 		rig = createRig("collecting");
 		const all = await Promise.all(
 			["one", "two", "three"].map((text) =>
-				rig!.outbound.deliver({ text, account: main("collecting"), target, options: { disableStreaming: true } }),
+				rig.outbound.deliver({ text, account: main("collecting"), target, options: { disableStreaming: true } }),
 			),
 		);
 		for (const { id } of all) expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
@@ -190,7 +173,7 @@ describe("sends", () => {
 	});
 
 	it("an adapter that does not answer is ended, and what it was asked is looked up", async () => {
-		rig = createRigWith((channel) => ({ mail: channel("mail", { hang: "1" }) }), {
+		rig = rigForTest((channel) => ({ mail: channel("mail", { hang: "1" }) }), {
 			limits: { ...FAST, answerMs: 1000 },
 		});
 		expect(await deliver(rig, "mail", ["slow but once"])).toMatchObject({ state: "complete" });
@@ -202,8 +185,7 @@ describe("sends", () => {
 describe("typing", () => {
 	it("is shown while a tool runs, and off at the end", async () => {
 		rig = createRig("blocks");
-		const run = await beginRun(rig.bus);
-		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("blocks"), target });
+		const { run, id } = await rig.begin();
 		const tool = { type: "tool_status", toolName: "t", toolCallId: "1" } as const;
 		run.say({ ...tool, status: "started" });
 		await until(() => ops(rig!, "typing").length >= 4, "it is renewed");

@@ -4,7 +4,6 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { createBus } from "../../../packages/daemon/src/bus/bus.ts";
 import { readSource, type SourceEvent } from "../../../packages/daemon/src/nex/delivery/source.ts";
-import { createLines } from "../../../packages/daemon/src/nex/delivery/stream/stream-pusher.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { encodeFrame, newRunId, type StreamEvent } from "../../../packages/protocol/src/protocol.ts";
 import { memoryStorage } from "../../bus/memory.ts";
@@ -72,16 +71,4 @@ it("I7: from any position on the tokens are the rest of the text with their posi
 		},
 	);
 	await fc.assert(cases, { numRuns: atEffort(300, 100) });
-});
-
-const token = (text: string, offset: number): SourceEvent => ({ event: { type: "token", text }, position: 0, offset });
-
-it("I6: tokens merge up to the limit of a line, and each line says how far it goes", () => {
-	const rules = { fields: undefined, reasoning: false, parts: false, tokenCharsMax: 10 };
-	const events = ["abcd", "efgh", "ij", "kl", "a token that is longer than the limit", "m"].map(token);
-	expect(createLines(rules)(events).map((line) => (JSON.parse(line) as { text: string }).text)).toEqual([
-		...["abcdefghij", "kl", "a token that is longer than the limit", "m"],
-	]);
-	const named = createLines({ ...rules, fields: { delivery: "d", runId: "r" } })(events);
-	expect(named.map((line) => (JSON.parse(line) as { offset: number }).offset)).toEqual([2, 3, 4, 5]);
 });

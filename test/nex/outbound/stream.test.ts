@@ -1,16 +1,14 @@
-import { afterEach, describe, expect, it } from "vitest";
-import { beginRun, createRig, createRigWith, finishedRun, type Rig, until } from "./rig.ts";
+import { describe, expect, it } from "vitest";
+import { beginRun, createRig, finishedRun, type Rig, rigForTest, until } from "./rig.ts";
 
 let rig: Rig;
-afterEach(() => rig.close());
 
 const main = (channel: string) => ({ channel, id: "main" });
 
 describe("native streaming", () => {
 	it("I7: a live run appears while it is written and is whole at its end, one message per assistant message", async () => {
 		rig = createRig("full");
-		const run = await beginRun(rig.bus);
-		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("full"), target: { to: "c1" } });
+		const { run, id } = await rig.begin();
 		run.text("Hello ");
 		await until(() => rig.visible("c1").join("") === "Hello ", "the first text is visible before the run ends");
 		run.text("world");
@@ -39,7 +37,7 @@ describe("native streaming", () => {
 	});
 
 	it("one run goes to several targets of several accounts at once", async () => {
-		rig = createRigWith((channel) => ({ full: channel("full"), streamonly: channel("streamonly") }));
+		rig = rigForTest((channel) => ({ full: channel("full"), streamonly: channel("streamonly") }));
 		const run = await beginRun(rig.bus);
 		const targets = [
 			{ account: main("full"), target: { to: "a" } },
@@ -56,13 +54,9 @@ describe("native streaming", () => {
 
 	it("a separate text is delivered the same way", async () => {
 		rig = createRig("full");
-		const { id, runId } = await rig.outbound.deliver({
-			text: "A notice.",
-			account: main("full"),
-			target: { to: "c1" },
-		});
+		const { state, runId } = await rig.send({ text: "A notice." });
 		expect(runId).toMatch(/^txt_/);
-		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
+		expect(state).toBe("complete");
 		expect(rig.visible("c1")).toEqual(["A notice."]);
 		expect(await rig.bus.describe(runId)).toMatchObject({ kind: "text" });
 	});
@@ -70,12 +64,12 @@ describe("native streaming", () => {
 	it("I8: tools and reasoning are chosen for one delivery, and kept with it", async () => {
 		rig = createRig("full", {}, { streaming: { tools: true } });
 		const choose = async (options: object, to: string) => {
-			const run = await beginRun(rig!.bus);
+			const run = await beginRun(rig.bus);
 			run.say({ type: "reasoning", text: to });
 			run.text("said");
 			await run.end();
-			const { id } = await rig!.outbound.deliver({ runId: run.runId, account: main("full"), target: { to }, options });
-			return rig!.outbound.settled(id);
+			const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("full"), target: { to }, options });
+			return rig.outbound.settled(id);
 		};
 		expect(await choose({ reasoning: true, tools: false }, "c1")).toMatchObject({
 			options: { reasoning: true, tools: false },
@@ -89,26 +83,6 @@ describe("native streaming", () => {
 		expect(shown).toEqual([false, true]);
 	});
 
-	it("I8: reasoning reaches the adapter only when the channel's config asks for it", async () => {
-		rig = createRigWith((channel) => ({
-			full: channel("full"),
-			streamonly: channel("streamonly", {}, { streaming: { reasoning: true } }),
-		}));
-		const run = await beginRun(rig.bus);
-		run.say({ type: "reasoning", text: "secret thought" });
-		run.text("answer");
-		await run.end();
-		for (const [channel, to] of [
-			["full", "quiet"],
-			["streamonly", "loud"],
-		] as const) {
-			const { id } = await rig.outbound.deliver({ runId: run.runId, account: main(channel), target: { to } });
-			await rig.outbound.settled(id);
-		}
-		const heard = rig.calls().filter(({ op }) => op === "reasoning");
-		expect(heard.map(({ to, text }) => [to, text])).toEqual([["loud", "secret thought"]]);
-	});
-
 	it("I8: reasoning lines reach an adapter of the six events in their place, and nothing is sent separately", async () => {
 		rig = createRig("collecting", {}, { streaming: { reasoning: true } });
 		const run = await beginRun(rig.bus);
@@ -116,8 +90,7 @@ describe("native streaming", () => {
 		run.say({ type: "reasoning", text: "thought" });
 		run.text("two");
 		await run.end();
-		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("collecting"), target: { to: "c1" } });
-		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
+		expect(await rig.send({ runId: run.runId })).toMatchObject({ state: "complete" });
 		const heard = rig.calls().filter(({ op }) => op === "reasoning");
 		expect(heard.map(({ text, after }) => [after, text])).toEqual([["one ", "thought"]]);
 		expect(rig.visible("c1")).toEqual(["one two"]);
@@ -125,7 +98,7 @@ describe("native streaming", () => {
 
 	it("tools are shown where messages grow unless the channel or its account says no; a placeholder is passed on", async () => {
 		const at = (id: string) => ({ channel: "full", id });
-		rig = createRigWith((channel) => {
+		rig = rigForTest((channel) => {
 			const { accounts, ...full } = channel("full");
 			const settings = accounts.main!.settings;
 			const quiet = { settings, streaming: { tools: false, placeholder: "One moment…" } };
@@ -148,8 +121,7 @@ describe("native streaming", () => {
 		run.say({ ...tool, status: "completed", summary: "done", result: "secret" });
 		run.text("x");
 		await run.end();
-		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("full"), target: { to: "c1" } });
-		await rig.outbound.settled(id);
+		await rig.send({ runId: run.runId });
 		const keys = rig
 			.calls()
 			.filter(({ op }) => op === "tool")
@@ -193,8 +165,7 @@ describe("native streaming", () => {
 		const run = await beginRun(rig.bus);
 		run.text("half an ans");
 		await run.fail("the model broke");
-		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("full"), target: { to: "c1" } });
-		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
+		expect(await rig.send({ runId: run.runId })).toMatchObject({ state: "complete" });
 		expect(rig.visible("c1")).toEqual(["half an ans"]);
 	});
 

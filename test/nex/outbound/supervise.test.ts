@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { InboundMessage, StreamLine } from "../../../packages/adapter/src/port.ts";
 import { createLines } from "../../../packages/daemon/src/nex/delivery/stream/stream-pusher.ts";
 import {
@@ -13,13 +13,9 @@ import {
 	UNSTARTED,
 } from "../../../packages/daemon/src/std/supervision.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
-import { beginRun, createRig, createRigWith, FAST, finishedRun, onlyMessages, type Rig, until } from "./rig.ts";
+import { beginRun, createRig, FAST, finishedRun, onlyMessages, type Rig, rigForTest, until } from "./rig.ts";
 
-let rig: Rig | undefined;
-afterEach(async () => {
-	await rig?.close();
-	rig = undefined;
-});
+let rig: Rig;
 
 setFlagsFromString("--expose_gc");
 const collect = runInNewContext("gc") as () => void;
@@ -123,12 +119,8 @@ describe("adapter processes", () => {
 	it("are started on first use, one per account, and kept", async () => {
 		rig = createRig("full");
 		expect(status(rig).processes).toEqual({});
-		const ids: string[] = [];
-		for (const n of [1, 2, 3]) {
-			const runId = await finishedRun(rig.bus, [`answer ${n}`], `s${n}`);
-			ids.push((await rig.outbound.deliver({ runId, account: main("full"), target: { to: `c${n}` } })).id);
-		}
-		for (const id of ids) await rig.outbound.settled(id);
+		const runs = await Promise.all([1, 2, 3].map((n) => finishedRun(rig.bus, [`answer ${n}`], `s${n}`)));
+		await Promise.all(runs.map((runId, n) => rig.send({ runId, target: { to: `c${n}` } })));
 		expect(status(rig)).toMatchObject({ processes: { stream: { state: "running", restarts: 0 } }, deliveries: 0 });
 		const pids = new Set(
 			rig
@@ -141,7 +133,7 @@ describe("adapter processes", () => {
 
 	it("find their account in a file that only this user can read, and nothing of the daemon's environment", async () => {
 		process.env.NEXUS_TEST_SECRET = "key";
-		rig = createRigWith((channel) => ({
+		rig = rigForTest((channel) => ({
 			env: {
 				...channel("full"),
 				command: [
@@ -166,7 +158,7 @@ describe("adapter processes", () => {
 	});
 
 	it("say what they can and how they are", async () => {
-		rig = createRigWith((channel) => ({
+		rig = rigForTest((channel) => ({
 			full: channel("full"),
 			broken: { ...channel("full"), command: ["/nonexistent/x"] },
 		}));
@@ -187,10 +179,9 @@ describe("adapter processes", () => {
 			warn: (facts: object, message: string) => told.push(`${message} ${JSON.stringify(facts)}`),
 		};
 		const limits = { ...FAST, process: { ...FAST.process, lineBytesMax: 10_000 } };
-		rig = createRigWith((channel) => ({ full: channel("full", { garbage: "1", flood: "50000" }) }), { log, limits });
+		rig = rigForTest((channel) => ({ full: channel("full", { garbage: "1", flood: "50000" }) }), { log, limits });
 		const runId = await finishedRun(rig.bus, ["clean"]);
-		const { id } = await rig.outbound.deliver({ runId, account: main("full"), target });
-		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
+		expect(await rig.send({ runId })).toMatchObject({ state: "complete" });
 		expect(status(rig)).toMatchObject({ garbage: 4, restarts: 0 });
 		expect(told.filter((line) => line.startsWith("garbage"))).toHaveLength(4);
 		expect(told.join()).toMatch(/longer than 10000 bytes/);
@@ -199,9 +190,8 @@ describe("adapter processes", () => {
 	it("stderr goes to the log with the account, cut", async () => {
 		const told: { stderr?: string; account?: string }[] = [];
 		const log = { ...silentLog, info: (facts: object) => told.push(facts) };
-		rig = createRigWith((channel) => ({ full: channel("full", { stderr: "1" }) }), { log });
-		const { id } = await rig.outbound.deliver({ text: "x", account: main("full"), target });
-		await rig.outbound.settled(id);
+		rig = rigForTest((channel) => ({ full: channel("full", { stderr: "1" }) }), { log });
+		await rig.send({ text: "x" });
 		const said = () => told.filter(({ stderr }) => stderr !== undefined);
 		// Another pipe than that of the answers.
 		await until(() => said().length > 1, "both lines arrived");
@@ -212,9 +202,9 @@ describe("adapter processes", () => {
 
 	it("one that dies at once opens the circuit, which shows, and nothing is lost meanwhile", async () => {
 		const restart = { ...FAST.restart, failuresMax: 3, circuitMs: 60_000 };
-		rig = createRigWith((channel) => ({ full: channel("full", { dieAtOnce: "3" }) }), { limits: { ...FAST, restart } });
+		rig = rigForTest((channel) => ({ full: channel("full", { dieAtOnce: "3" }) }), { limits: { ...FAST, restart } });
 		const { id } = await rig.outbound.deliver({ text: "waits", account: main("full"), target });
-		await until(() => status(rig!).processes.stream?.state === "open_circuit", "the circuit opens");
+		await until(() => status(rig).processes.stream?.state === "open_circuit", "the circuit opens");
 		expect(status(rig)).toMatchObject({
 			restarts: 3,
 			deliveries: 1,
@@ -226,18 +216,18 @@ describe("adapter processes", () => {
 
 	it("one that cannot reach its platform is tried at a steady pace", { timeout: 300_000 }, async () => {
 		const restart = { ...FAST.restart, failuresMax: 1, circuitMs: 10, circuitMsMax: 3_600_000 };
-		rig = createRigWith((channel) => ({ full: channel("full", { dieAtOnce: "7" }) }), { limits: { ...FAST, restart } });
+		rig = rigForTest((channel) => ({ full: channel("full", { dieAtOnce: "7" }) }), { limits: { ...FAST, restart } });
 		await rig.outbound.deliver({ text: "waits", account: main("full"), target });
 		// Twice as long every time, the fifteenth try would be after five minutes.
-		await until(() => status(rig!).restarts >= 15, "it is tried");
+		await until(() => status(rig).restarts >= 15, "it is tried");
 	});
 
 	it("one that uses too much memory is ended", { skip: process.platform !== "linux" }, async () => {
 		const limits = { ...FAST, process: { ...FAST.process, memoryBytesMax: 200 * 2 ** 20, memoryCheckMs: 100 } };
-		rig = createRigWith((channel) => ({ full: channel("full", { memoryMb: "300" }) }), { limits });
+		rig = rigForTest((channel) => ({ full: channel("full", { memoryMb: "300" }) }), { limits });
 		const run = await beginRun(rig.bus);
 		await rig.outbound.deliver({ runId: run.runId, account: main("full"), target });
-		await until(() => /memoryBytesMax/.test(status(rig!).lastError ?? ""), "it is ended for its memory");
+		await until(() => /memoryBytesMax/.test(status(rig).lastError ?? ""), "it is ended for its memory");
 	});
 
 	it("I6: behind a slow reader nothing is dropped and nothing grows", { timeout: 300_000 }, async () => {
@@ -245,7 +235,7 @@ describe("adapter processes", () => {
 		const run = await beginRun(rig.bus);
 		const slow = await rig.outbound.deliver({ runId: run.runId, account: main("full"), target });
 		run.text("first");
-		await until(() => rig!.visible("c1").length === 1, "it reads");
+		await until(() => rig.visible("c1").length === 1, "it reads");
 		const before = memoryBytes();
 		const chunk = "0123456789".repeat(1000);
 		for (let n = 0; n < 4000; n++) {
@@ -259,17 +249,17 @@ describe("adapter processes", () => {
 		expect((await rig.outbound.deliveries({ limit: 1 }))[0]).toMatchObject({ id: slow.id, state: "active" });
 	});
 
-	it("I6: tokens behind a full pipe leave as fewer, larger lines", async () => {
-		const events = Array.from({ length: 1000 }, (_, n) => ({
-			event: { type: "token" as const, text: `${n} ` },
-			offset: n + 2,
-			position: 0,
-		}));
-		const rules = { fields: { delivery: "d" }, reasoning: false, parts: false, tokenCharsMax: 1000 };
+	it("I6: tokens behind a full pipe leave as fewer lines, each within the limit, that say how far they go", () => {
+		const rules = { fields: { delivery: "d" }, reasoning: false, parts: false, tokenCharsMax: 10 };
+		const tokens = ["abcd", "efgh", "ij", "kl", "a token that is longer than the limit", "m"];
+		const events = tokens.map((text, offset) => ({ event: { type: "token" as const, text }, offset, position: 0 }));
 		const lines = createLines(rules)(events).map((line) => JSON.parse(line) as Extract<StreamLine, { type: "token" }>);
-		expect(lines.map(({ text }) => text).join("")).toBe(events.map(({ event }) => event.text).join(""));
-		expect(lines).toHaveLength(4);
-		expect(lines.at(-1)!.offset).toBe(1001);
+		expect(lines.map(({ text, offset }) => [offset, text])).toEqual([
+			[2, "abcdefghij"],
+			[3, "kl"],
+			[4, "a token that is longer than the limit"],
+			[5, "m"],
+		]);
 	});
 
 	it("stop lets finished answers go out, ends the processes and leaves the rest for the next start", async () => {
@@ -277,7 +267,7 @@ describe("adapter processes", () => {
 		const run = await beginRun(rig.bus);
 		run.text("unfinished");
 		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("full"), target });
-		await until(() => rig!.visible("c1").length === 1, "it is visible");
+		await until(() => rig.visible("c1").length === 1, "it is visible");
 		const { pid } = status(rig).processes.stream!;
 		await rig.outbound.stop(50);
 		expect(() => process.kill(pid!, 0)).toThrow();
@@ -321,7 +311,7 @@ describe("monitor", () => {
 			target: { to: "c1" },
 			ts: 1,
 		});
-		expect(() => rig!.outbound.monitor("full", "main", onlyMessages())).toThrow(/already/);
+		expect(() => rig.outbound.monitor("full", "main", onlyMessages())).toThrow(/already/);
 	});
 
 	it("I10: a message that the store refuses for a while is tried again, in its order, until it is safe", async () => {
@@ -336,7 +326,7 @@ describe("monitor", () => {
 				seen.push(eventId);
 			}),
 		);
-		await until(() => rig!.calls().filter(({ op }) => op === "ack").length === 3, "all are acknowledged");
+		await until(() => rig.calls().filter(({ op }) => op === "ack").length === 3, "all are acknowledged");
 		expect(seen).toEqual(["e1", "e2", "e3"]);
 	});
 
@@ -344,11 +334,11 @@ describe("monitor", () => {
 		rig = createRig("full");
 		rig.outbound.monitor("full", "main", onlyMessages());
 		const ask = () =>
-			rig!.outbound.webhook("full", "main", { method: "POST", query: "a=1", headers: {}, body: btoa("hello") });
+			rig.outbound.webhook("full", "main", { method: "POST", query: "a=1", headers: {}, body: btoa("hello") });
 		expect(await ask()).toEqual({ status: 202, headers: {}, body: "POST hello" });
 		const { pid } = status(rig).processes.monitor!;
 		process.kill(pid!, "SIGKILL");
-		await until(() => status(rig!).processes.monitor?.pid !== pid, "the old one is gone");
+		await until(() => status(rig).processes.monitor?.pid !== pid, "the old one is gone");
 		expect(await ask()).toMatchObject({ status: 202 });
 		expect(status(rig).processes.monitor).toMatchObject({ state: "running", restarts: 1 });
 	});

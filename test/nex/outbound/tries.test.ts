@@ -117,11 +117,6 @@ describe("a send", () => {
 		expect(states).toEqual(["sent", "sent", "sent", "sent"]);
 	});
 
-	it("that is refused for good is not tried again", async () => {
-		const { outcome, sends, states } = await live({ answer: () => refused("denied") });
-		expect([outcome, sends.length, states]).toEqual([{ state: "failed", error: "denied: no" }, 1, []]);
-	});
-
 	it("waits as long as the platform asks, and while the account is paused", async () => {
 		const answer = (_type: string, nth: number) => (nth === 1 ? refused("rate_limited", 30_000) : sent);
 		const { outcome, sends } = await live({ answer, pauseMs: 5000 });

@@ -5,11 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import type { Platform } from "../../../packages/adapter/src/kit.ts";
-import { checkSignable, MonitorPort } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
-import { PROCESS_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
-import { RESTART_RULES } from "../../../packages/daemon/src/std/supervision.ts";
-import { silentLog } from "../../../packages/protocol/src/log.ts";
+import { checkSignable } from "../../../packages/daemon/src/nex/accounts/monitor-port.ts";
 import { manualClock } from "../../clock.ts";
+import { monitorOf, node } from "./process-kit.ts";
 
 const REQUESTS = 12;
 const BODY = Buffer.alloc(256 * 1024).toString("base64");
@@ -33,25 +31,7 @@ it("I11: what was answered 504 is dropped: an adapter that reads again is not gi
 		read();
 	`;
 	const clock = manualClock();
-	const monitor = new MonitorPort({
-		onSpawn() {},
-		changed() {},
-		command: [process.execPath, "-e", program],
-		env: { PATH: process.env.PATH ?? "" },
-		facts: {},
-		limits: PROCESS_LIMITS,
-		rules: RESTART_RULES,
-		clock,
-		random: Math.random,
-		log: silentLog,
-		onMessage: async () => {},
-		onFailure() {},
-		onChoice: async () => undefined,
-		isUrgent: () => false,
-		waitingMax: 10,
-		retryMs: 10,
-		retryMsMax: 10,
-	});
+	const monitor = monitorOf({ command: node(program), clock });
 	onTestFinished(async () => {
 		const stopped = monitor.stop();
 		clock.advance(60_000);
