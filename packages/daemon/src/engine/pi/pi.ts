@@ -46,7 +46,7 @@ export const PI_LIMITS = {
 };
 export type PiLimits = typeof PI_LIMITS;
 
-const SYSTEM_PROMPT =
+export const SYSTEM_PROMPT =
 	"You are a helpful assistant. Answer in Markdown, briefly and to the point. Use the tools you have when they help; say so when you do not know.";
 
 /** Everything the engine is made of once configuration is out of the way. */
