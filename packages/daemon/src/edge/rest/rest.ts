@@ -30,16 +30,13 @@ export interface RestParts extends AdmitParts {
 	methods: ReadonlyMap<DescMethod, Implementation>;
 }
 
-export interface Rest {
-	fetch: Hono<AppEnv>["fetch"];
-	openapi(): Promise<Described>;
-}
+export type Rest = ReturnType<typeof createRest>;
 
-export function createRest(parts: RestParts): Rest {
+export function createRest(parts: RestParts) {
 	const routes = httpRoutes(SERVICES);
 	return {
 		fetch: createTranscoder(routes, parts).fetch,
-		async openapi() {
+		async openapi(): Promise<Described> {
 			// Read by this document alone.
 			const { COMMENTS } = await import("@nexus-stream/client/gen/nexus/runtime/v1/comments");
 			return describeRoutes(routes, COMMENTS);
