@@ -3,7 +3,7 @@
 import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { NexusError } from "@nexus-stream/protocol";
 import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
-import type { AppTokens, EdgeLimits, Principal, SignIns } from "../port.ts";
+import type { EdgeDeps, EdgeLimits, Principal, SignIns } from "../port.ts";
 import { clientKey } from "./strangers.ts";
 
 export type Credential = { code: string } | { token: string };
@@ -21,12 +21,8 @@ export interface Proof {
 
 export type Auth = ReturnType<typeof createAuth>;
 
-export interface AuthParts {
-	token: string;
+export interface AuthParts extends Pick<EdgeDeps, "token" | "apps" | "signIns" | "clock"> {
 	limits: AuthLimits;
-	clock: Clock;
-	apps: AppTokens;
-	signIns: SignIns;
 }
 
 type AuthLimits = Pick<

@@ -10,9 +10,10 @@ import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { NexusError } from "@nexus-stream/protocol";
 import { type Context, Hono } from "hono";
 import type { Described } from "../api/openapi.ts";
+import type { RequestContext } from "../api/resource.ts";
 import { type AppEnv, failure, honoPath, notAllowed, sendJson } from "../http/app.ts";
 import { jsonReader } from "../http/body.ts";
-import { type Caller, principalOfCaller, requireAuth, whenEnded } from "../http/gate.ts";
+import { principalOfCaller, requireAuth, whenEnded } from "../http/gate.ts";
 import { type AdmitParts, permit } from "../rpc/admit.ts";
 import { toConnectError } from "../rpc/errors.ts";
 import { OpenStream } from "../rpc/fast-stream/fast-stream.ts";
@@ -45,12 +46,8 @@ export function createRest(parts: RestParts) {
 }
 
 /** A request that was matched to a route, and who sent it. */
-interface Arrival {
+interface Arrival extends RequestContext {
 	route: HttpRoute;
-	caller: Caller;
-	outgoing: ServerResponse;
-	headers: Headers;
-	url: string;
 	query: URLSearchParams;
 }
 
