@@ -4,7 +4,7 @@ import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { NexusError } from "@nexus-stream/protocol";
 import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
 import type { EdgeDeps, EdgeLimits, Principal, SignIns } from "../port.ts";
-import { clientKey } from "./strangers.ts";
+import { clientKey, forgetOldest } from "./strangers.ts";
 
 export type Credential = { code: string } | { token: string };
 
@@ -108,10 +108,7 @@ function createCodes(limits: AuthLimits, clock: Clock) {
 		make(): string {
 			const code = randomBytes(16).toString("base64url");
 			goodUntil.set(key(code), now() + limits.signInCodeMs);
-			for (const oldest of goodUntil.keys()) {
-				if (goodUntil.size <= limits.signInCodesMax) break;
-				goodUntil.delete(oldest);
-			}
+			forgetOldest(goodUntil, limits.signInCodesMax);
 			return code;
 		},
 		redeem(code: string): boolean {
@@ -145,10 +142,7 @@ function createFailures(perMinuteMax: number, clock: Clock, signIns: Pick<SignIn
 			}
 			windows.delete(key);
 			windows.set(key, window);
-			for (const oldest of windows.keys()) {
-				if (windows.size <= ADDRESSES_MAX) break;
-				windows.delete(oldest);
-			}
+			forgetOldest(windows, ADDRESSES_MAX);
 			return window.count > perMinuteMax;
 		},
 		get total() {

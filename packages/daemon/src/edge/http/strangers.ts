@@ -102,15 +102,20 @@ function createPaces({ tokenlessCallsPerSecondMax, tokenlessRefusedMs }: Strange
 			pace.at = time;
 			paces.delete(key);
 			paces.set(key, pace);
-			for (const oldest of paces.keys()) {
-				if (paces.size <= ADDRESSES_MAX) break;
-				paces.delete(oldest);
-			}
+			forgetOldest(paces, ADDRESSES_MAX);
 			if (pace.level <= tokenlessCallsPerSecondMax * BURST_SECONDS) return true;
 			pace.refusedUntil = time + tokenlessRefusedMs;
 			return false;
 		},
 	};
+}
+
+/** Drops the entries that were added first, down to a size. */
+export function forgetOldest(entries: Map<string, unknown>, sizeMax: number): void {
+	for (const oldest of entries.keys()) {
+		if (entries.size <= sizeMax) return;
+		entries.delete(oldest);
+	}
 }
 
 type Holder = Pick<Principal, "owner" | "appId">;
