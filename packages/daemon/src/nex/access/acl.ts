@@ -118,7 +118,8 @@ export function rightsOf(acl: AclConfig, ask: AclQuestion, agents: readonly stri
 	const isAllowed = (agent: string) => decide(acl, { ...ask, agent }).verdict === "allow";
 	const reached = agents.filter(isAllowed);
 	const limited = reached.length < agents.length ? { agents: reached } : {};
-	if (isOwner(acl, ask)) return { ...OWNER_RIGHTS, ...limited };
+	const verdict = decide(acl, ask);
+	if (verdict.verdict === "allow" && verdict.owner) return { ...OWNER_RIGHTS, ...limited };
 	const lists = (acl.allow ?? []).flatMap((entry) =>
 		typeof entry === "object" && entry.tools && fits(entry, ask) ? [entry.tools] : [],
 	);
@@ -147,11 +148,6 @@ export function commonRights(all: readonly Rights[]): Rights {
 export function narrows(run: Rights, other: Rights): boolean {
 	return JSON.stringify(commonRights([run, other])) !== JSON.stringify(commonRights([run, run]));
 }
-
-const isOwner = (acl: AclConfig, ask: AclQuestion): boolean => {
-	const verdict = decide(acl, ask);
-	return verdict.verdict === "allow" && verdict.owner;
-};
 
 /** An owner may approve everything, other admitted senders the tools that a matching entry of `allow` lists. */
 export function mayApprove(acl: AclConfig, ask: AclQuestion, tool: string): boolean {
