@@ -28,7 +28,7 @@ describe("attempts", () => {
 		state.think("hm");
 		const call = state.announce("a", "complete", {});
 		state.terminate(call);
-		state.countModelCall();
+		state.used.modelCalls++;
 		state.setState("k", { n: 1 });
 		expect(state.retry()).toEqual({ agent: "writer", phase: "plan", attempt: 2 });
 		// A19: what was shown in an earlier attempt still counts as said.
@@ -42,7 +42,7 @@ describe("attempts", () => {
 		const state = active();
 		state.announce("a", "look", {});
 		state.setState("k", 1);
-		state.countUsage(5, 1);
+		state.used.tokens += 5;
 		state.reset();
 		expect(state.openCalls()).toEqual([]);
 		expect(state.hasState("k")).toBe(false);
@@ -153,11 +153,11 @@ describe("tool calls", () => {
 
 describe("limits", () => {
 	test.each<[string, Partial<typeof RUN_LIMITS>, (state: RunState) => void]>([
-		["modelCallsMax", { modelCallsMax: 1 }, (state) => state.countModelCall()],
-		["routesMax", { routesMax: 0 }, (state) => state.countRoute()],
+		["modelCallsMax", { modelCallsMax: 1 }, (state) => state.used.modelCalls++],
+		["routesMax", { routesMax: 0 }, (state) => state.used.routes++],
 		["toolCallsMax", { toolCallsMax: 0 }, (state) => state.announce("a", "look", {})],
-		["tokensMax", { tokensMax: 10 }, (state) => state.countUsage(10, 0)],
-		["costUsdMax", { costUsdMax: 0.5 }, (state) => state.countUsage(0, 0.5)],
+		["tokensMax", { tokensMax: 10 }, (state) => (state.used.tokens += 10)],
+		["costUsdMax", { costUsdMax: 0.5 }, (state) => (state.used.costUsd += 0.5)],
 	])("A18: %s ends the run in words that name it", (name, limits, use) => {
 		const state = active(limits);
 		expect(state.exhausted()).toBeUndefined();
@@ -194,7 +194,8 @@ describe("custom state", () => {
 		state.retry();
 		state.start(state.announce("a", "look", { x: 1 }));
 		state.setState("k", [1]);
-		state.countUsage(3, 0.1);
+		state.used.tokens += 3;
+		state.used.costUsd += 0.1;
 		const stored = JSON.parse(JSON.stringify(state.snapshot()));
 		const lane = JSON.parse(JSON.stringify(state.laneSnapshot()));
 		const restored = new RunState(RUN_LIMITS, stored).lane(lane);
@@ -217,7 +218,7 @@ describe("A7: two lanes of a run", () => {
 		a!.terminate({ callId: "1", name: "complete", args: {} });
 		expect(b).toMatchObject({ content: "", hasSpoken: false, terminal: undefined });
 		a!.setState("k", 1);
-		b!.countModelCall();
+		b!.used.modelCalls++;
 		expect([b!.getState("k"), a!.used.modelCalls]).toEqual([1, 1]);
 		expect([a!, b!].map((lane) => lane.announce("x", "look", {}).callId)).toEqual(["x", "x_2"]);
 		expect(run.openCalls().map(({ agent }) => agent)).toEqual(["a", "b"]);

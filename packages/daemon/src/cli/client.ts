@@ -25,20 +25,14 @@ export interface WhereOptions {
 	config?: string;
 }
 
-/** Flags, and the environment and folder that speak where there is none. */
-interface ClientRoute {
-	readonly host: Host;
-	readonly where: WhereOptions;
-}
-
 /** A person waits: a daemon that restarts is found soon, and one that stays away is given up. */
 export const LIMITS: LinkLimits = { ...LINK_LIMITS, retryFirstMs: 100, retryMaxMs: 2000, giveUpMs: 60_000 };
 
 export const clientFor = (host: Host, where: WhereOptions): Client =>
-	createClient({ locate: () => findDaemon({ host, where }), reword: withHint, limits: LIMITS });
+	createClient({ locate: () => findDaemon(host, where), reword: withHint, limits: LIMITS });
 
 /** The daemon as flags, environment and the data directory say. Asked again on every reconnect: a restart may change the port. */
-export async function findDaemon({ host, where }: ClientRoute): Promise<Address> {
+export async function findDaemon(host: Host, where: WhereOptions): Promise<Address> {
 	const { data, token: given, config: file } = where;
 	const config = await loadConfig({ data, token: given, config: file }, configSourceOf(host));
 	const paths = dataPaths(config.data);

@@ -10,17 +10,13 @@ import { createTerminal, endOnClosedPipe, reportFailure } from "./terminal.ts";
 
 export { systemClock } from "@nexus-stream/protocol/clock";
 
-export interface Program {
-	/** Runs a command line; leaves the exit code of the table in the host's `exitCode`. */
-	run(argv: readonly string[]): Promise<void>;
-}
-
 /** `process` is the host of the real command. */
-export function createProgram(host: Host): Program {
+export function createProgram(host: Host) {
 	const local: Local = { host, terminal: createTerminal(host.stdout, host.stderr, host.env) };
 	const nexus = nexusCommand(host);
 	return {
-		async run(argv) {
+		/** Runs a command line; leaves the exit code of the table in the host's `exitCode`. */
+		async run(argv: readonly string[]): Promise<void> {
 			await addCommands(nexus, local, argv.slice(2));
 			endOnClosedPipe(host);
 			try {

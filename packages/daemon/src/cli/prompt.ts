@@ -4,15 +4,9 @@ import { createInterface } from "node:readline/promises";
 import { decodeToolStatus, type Frame, type ToolApprovalStatus, toNexusError } from "@nexus-stream/protocol";
 import type { CommandContext } from "./command.ts";
 
-export interface Prompter {
-	frame(frame: Frame): void;
-	/** Withdraws the open question. */
-	close(): void;
-}
-
 type Kind = "approval" | "question";
 
-export function createPrompter(context: CommandContext): Prompter {
+export function createPrompter(context: CommandContext) {
 	const { host, terminal } = context;
 	const isPerson = host.stdin.isTTY === true && host.stderr.isTTY === true;
 	const runs = new Map<string, string>();
@@ -35,7 +29,7 @@ export function createPrompter(context: CommandContext): Prompter {
 		terminal.note(terminal.dim(`[${id}] ${state}${who}`));
 	};
 	return {
-		frame(frame) {
+		frame(frame: Frame): void {
 			if (frame.type === "stream.begin" && frame.modality === "tool") runs.set(frame.message_id, frame.run_id);
 			if (frame.type === "stream.end") runs.delete(frame.message_id);
 			if (frame.type === "stream.end" && frame.final) for (const one of open.values()) one.abort();
@@ -48,7 +42,8 @@ export function createPrompter(context: CommandContext): Prompter {
 				else if (asked) ended(asked);
 			}
 		},
-		close() {
+		/** Withdraws the open question. */
+		close(): void {
 			for (const one of open.values()) one.abort();
 		},
 	};

@@ -21,7 +21,7 @@ import { type Colour, Hinted, noteDrop, oneLine, type Terminal } from "./termina
 export function runtimeOf({ host, where, terminal }: CommandContext): Runtime {
 	const { giveUpMs } = LIMITS;
 	const runtime = createRuntime({
-		locate: () => findDaemon({ host, where }),
+		locate: () => findDaemon(host, where),
 		fetch: askDaemon,
 		reword,
 		limits: { ...LIMITS, subscriptionGiveUpMs: giveUpMs },

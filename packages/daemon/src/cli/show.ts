@@ -25,11 +25,6 @@ export interface ShowOptions {
 /** A frame with what checking it has shown. */
 export type ShownRecord = Pick<FollowedRecord, "text" | "frame" | "end" | "violation">;
 
-export interface Show {
-	/** Shows one record; the exit code when it is the final end of a run. */
-	record(record: ShownRecord): number | undefined;
-}
-
 interface Screen {
 	readonly terminal: Terminal;
 	readonly options: ShowOptions;
@@ -49,7 +44,7 @@ interface BufferedMessage {
 	ended: boolean;
 }
 
-export function createShow(terminal: Terminal, options: ShowOptions): Show {
+export function createShow(terminal: Terminal, options: ShowOptions) {
 	const screen: Screen = {
 		terminal,
 		options,
@@ -60,7 +55,8 @@ export function createShow(terminal: Terminal, options: ShowOptions): Show {
 		speaker: undefined,
 	};
 	return {
-		record({ text, frame, end, violation }) {
+		/** Shows one record; the exit code when it is the final end of a run. */
+		record({ text, frame, end, violation }: ShownRecord): number | undefined {
 			if (options.json) terminal.json(text);
 			else showFrame(screen, frame);
 			return end && concludeRun(end, violation, terminal);

@@ -56,12 +56,7 @@ export function createEdge(deps: EdgeDeps): Edge {
 	const limits: EdgeLimits = withDefaults(EDGE_LIMITS, deps.limits);
 	const { clock } = deps;
 	const door: Door = { url: "", port: 0, hosts: new Set(), closing: false, requests: 0 };
-	const { flusher, readers, sockets, rpc, signIn, server, connections, auth, strangers, lobby, grpcLobby } = assemble(
-		deps,
-		limits,
-		clock,
-		door,
-	);
+	const { flusher, readers, sockets, rpc, server, connections, lobby, ...front } = assemble(deps, limits, door);
 	const heart = createHeart(clock, limits.heartbeatMs, () => {
 		readers.heartbeat();
 		sockets.heartbeat();
@@ -87,7 +82,7 @@ export function createEdge(deps: EdgeDeps): Edge {
 		async listenGrpc(host, port, tls) {
 			return rpc.listen(host, port, tls);
 		},
-		signInUrl: () => signIn().url,
+		signInUrl: () => front.signIn().url,
 		stop,
 		async close(deadlineMs) {
 			await stop();
@@ -115,15 +110,15 @@ export function createEdge(deps: EdgeDeps): Edge {
 			stalledReaders: readers.stalled + sockets.stalled + rpc.stalled,
 			flushSpacingMs: flusher.spacingMs,
 			deferredFlushes: flusher.deferred,
-			tokenFailures: auth.failures,
-			tokenlessRefused: strangers.refused + lobby.refused + grpcLobby.refused,
+			tokenFailures: front.auth.failures,
+			tokenlessRefused: front.strangers.refused + lobby.refused + front.grpcLobby.refused,
 		}),
 	};
 }
 
 /** Puts gate, routes, readers and sockets behind a server that does not listen yet. */
-function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) {
-	const { log } = deps;
+function assemble(deps: EdgeDeps, limits: EdgeLimits, door: Door) {
+	const { log, clock } = deps;
 	const auth = createAuth({ token: deps.token, limits, clock, apps: deps.apps, signIns: deps.signIns });
 	const cookieName = () => `nexus_${door.port}`;
 	const proxies = createProxies(deps.trustedProxies);

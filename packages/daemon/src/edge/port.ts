@@ -1,13 +1,7 @@
 /** The edge's port: what it needs, what it offers, and its limits. */
 
 import type { ConnectRouter } from "@connectrpc/connect";
-import type {
-	DaemonState,
-	LabCallJson,
-	LabFaultRequest,
-	LabMessageJson,
-	ReadinessJson,
-} from "@nexus-stream/protocol/api";
+import type { DaemonState, LabChannelJson, LabFaultRequest, ReadinessJson } from "@nexus-stream/protocol/api";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Engine } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
@@ -65,20 +59,12 @@ export interface LabState {
 	runId?: string;
 	/** A question waits to be decided, or something of it is on its way. */
 	questionOpen: boolean;
-	channels: {
-		channel: string;
-		/** Its adapter has been started. */
-		ready: boolean;
-		delivery?: Delivery;
-		messages: LabMessageJson[];
-		/** A preview below the messages, on platforms that have one. */
-		draft?: LabMessageJson;
-		typing: boolean;
-		/** The newest ones. */
-		calls: LabCallJson[];
-		calls_total: number;
-		pausedUntil?: number;
-	}[];
+	channels: LabChannel[];
+}
+
+interface LabChannel extends Omit<LabChannelJson, "mode" | "state" | "position" | "delivery" | "rate_limited_until"> {
+	delivery?: Delivery;
+	pausedUntil?: number;
 }
 
 export interface HealthFeed {

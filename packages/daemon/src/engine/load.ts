@@ -7,18 +7,14 @@ import { NexusError, wordsOf } from "@nexus-stream/protocol";
 import type { Engine } from "@nexus-stream/protocol/engine";
 import { importWithin } from "../std/import-within.ts";
 import { ENGINES, type EngineChoice, type Engines, engineNamed } from "./engines.ts";
-import type { EngineServices, EnvironmentVariables } from "./entry.ts";
+import type { EngineSetup } from "./entry.ts";
 
-export interface LoadOptions {
+export interface LoadOptions extends Omit<EngineSetup, "env">, Partial<Pick<EngineSetup, "env">> {
 	/** Holds the engines' sections. */
 	config?: object;
-	/** Relative paths start at this folder: the config's. */
-	base: string;
-	env?: EnvironmentVariables;
 	/** A module whose top level takes longer is refused, so that a start never hangs without a word. */
 	moduleLoadMs?: number;
 	engines?: Engines;
-	services?: EngineServices;
 }
 
 const MODULE_EXTENSIONS = [".ts", ".mts", ".js", ".mjs"];

@@ -33,18 +33,8 @@ function policyIn(policies: Policies, name: string): ApprovalPolicy | undefined 
 	return longest === undefined ? undefined : policies[longest];
 }
 
-export function needsApproval(policy: ApprovalPolicy, { owner }: Pick<EngineRequest, "owner">): boolean {
-	switch (policy) {
-		case "never":
-			return false;
-		case "non-owner":
-			return owner !== true;
-		case "always":
-			return true;
-		default:
-			return policy satisfies never;
-	}
-}
+export const needsApproval = (policy: ApprovalPolicy, { owner }: Pick<EngineRequest, "owner">): boolean =>
+	policy !== "never" && !(policy === "non-owner" && owner === true);
 
 export const isToolAllowed = (
 	name: string,

@@ -1,14 +1,11 @@
 /** Assembles NEX's inbound side: the inbox, access rules, approvals, plugins, and the monitors of accounts. */
 
 import { type Random, toNexusError } from "@nexus-stream/protocol";
-import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
+import { systemClock } from "@nexus-stream/protocol/clock";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
-import type { Engine } from "@nexus-stream/protocol/engine";
 import { type Log, silentLog } from "@nexus-stream/protocol/log";
-import { answerOf, type Broker } from "../broker/broker.ts";
-import type { Bus } from "../bus/bus.ts";
+import { answerOf } from "../broker/broker.ts";
 import type { Approval } from "../ledger/approvals/port.ts";
-import type { Ledger } from "../ledger/ledger.ts";
 import type { Pairing } from "../ledger/pairings/port.ts";
 import { createTrust, type Trust } from "./access/history.ts";
 import { createPairingService, type PairingService } from "./access/pairing.ts";
@@ -25,7 +22,7 @@ import {
 import type { InboxDeps } from "./inbox/deps.ts";
 import { Inbox } from "./inbox/inbox.ts";
 import { createListening } from "./inbox/listening.ts";
-import type { ChannelMessage, Destination } from "./inbox/message.ts";
+import type { Destination } from "./inbox/message.ts";
 import type { InboxStats } from "./inbox/refusals.ts";
 import { createHooks, type Hooks, loadPlugins, type PluginStats, pluginFrom } from "./plugins/hooks.ts";
 import type { Plugin } from "./plugins/port.ts";
@@ -36,22 +33,15 @@ export type NexOutbound = InboxDeps["outbound"] &
 	Pick<AccountPort, "info" | "monitor"> &
 	QuestionPort;
 
-export interface NexOptions {
-	broker: Broker;
-	bus: Bus;
-	ledger: Ledger;
+export interface NexOptions
+	extends Pick<InboxDeps, "broker" | "bus" | "ledger" | "arrived">,
+		Partial<Pick<InboxDeps, "engine" | "clock" | "log">> {
 	outbound: NexOutbound;
-	/** Whether the engine streams its answers, and whether messages can join its runs. */
-	engine?: Pick<Engine, "disableStreaming" | "injects">;
 	config?: InboundConfig;
 	limits?: Partial<InboxLimits>;
 	/** Loaded plugins; they run before those of the config. */
 	plugins?: readonly Plugin[];
-	/** Called with every accepted message of a platform, once it is durable. */
-	arrived?(message: ChannelMessage): void;
-	clock?: Clock;
 	random?: Random;
-	log?: Log;
 }
 
 export interface NexStats extends InboxStats {

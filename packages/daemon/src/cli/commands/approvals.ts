@@ -70,11 +70,12 @@ async function approvals(
 		none: all ? "no approvals" : "nothing waits for a decision",
 		columns: {
 			ID: (row) => row.id,
-			STATE: stateOf,
+			STATE: ({ state, by }) => (by === undefined || by === "nexus" ? state : `${state} by ${by}`),
 			ASKED: (row) => since(row.created_at),
-			FOR: askerOf,
+			FOR: ({ asked_for: asker }) =>
+				asker === undefined ? "" : `${asker.channel}/${asker.account} ${asker.sender_name ?? asker.sender}`,
 			RUN: (row) => row.run_id,
-			WHAT: whatIs,
+			WHAT: ({ text, because }) => (because === undefined ? text : `${text} (asked because ${because})`),
 		},
 		optional: ["RUN", "ASKED"],
 	});
@@ -98,15 +99,6 @@ async function listGrants({ client, terminal }: CommandContext, json: boolean | 
 
 const whatOf = ({ tool, prefix, agent }: GrantJson): string =>
 	`${agent === undefined ? "" : `${agent}: `}${tool} ${prefix === undefined ? "with the approved arguments" : `${prefix} …`}`;
-
-const whatIs = ({ text, because }: ApprovalJson): string =>
-	because === undefined ? text : `${text} (asked because ${because})`;
-
-const stateOf = ({ state, by }: ApprovalJson): string =>
-	by === undefined || by === "nexus" ? state : `${state} by ${by}`;
-
-const askerOf = ({ asked_for: asker }: ApprovalJson): string =>
-	asker === undefined ? "" : `${asker.channel}/${asker.account} ${asker.sender_name ?? asker.sender}`;
 
 interface DecideOptions extends JsonOption {
 	reason?: string;

@@ -34,11 +34,15 @@ export const declare: Declarations = {
 		);
 		ofBank(command.command("list", { isDefault: true }))
 			.description("list notes, newest first")
-			.action(withDaemon(local, listMemory));
+			.action(withDaemon(local, (context, options: MemoryOptions) => listMemory(context, "", options)));
 		ofBank(command.command("search"))
 			.description("find notes, best first")
 			.argument("<words...>", "plain words; a note has to hold one of them")
-			.action(withDaemon(local, searchMemory));
+			.action(
+				withDaemon(local, (context, words: readonly string[], options: MemoryOptions) =>
+					listMemory(context, words.join(" "), options),
+				),
+			);
 		remote(command.command("rm"))
 			.description("forget notes for good; turns keep what was said in them")
 			.argument("<id...>", "as `nexus memory` lists them")
@@ -52,17 +56,21 @@ export const declare: Declarations = {
 
 type MemoryOptions = ListOptions<"bank">;
 
-async function listMemory(context: CommandContext, options: MemoryOptions) {
-	const { bank = "", limit: pageSize } = options;
-	const { items, enabled } = await runtimeOf(context).memory.listMemory({ bank, pageSize });
+async function listMemory(context: CommandContext, query: string, { bank = "", limit: pageSize, json }: MemoryOptions) {
+	const { items, enabled } = await runtimeOf(context).memory.listMemory({ bank, pageSize, query });
 	const off = "; memory is off: `memory: { enabled: true }` in the configuration switches it on";
-	return show(context, options, items, `nothing is noted${enabled ? "" : off}`);
-}
-
-async function searchMemory(context: CommandContext, words: readonly string[], options: MemoryOptions) {
-	const { bank = "", limit: pageSize } = options;
-	const { items } = await runtimeOf(context).memory.listMemory({ bank, pageSize, query: words.join(" ") });
-	return show(context, options, items, "nothing is noted about that");
+	return list(context.terminal, json, items, {
+		none: query === "" ? `nothing is noted${enabled ? "" : off}` : "nothing is noted about that",
+		json: (item) => jsonOf(MemoryItemSchema, item),
+		columns: {
+			MEMORY: (item) => item.memoryId,
+			NOTED: (item) => sinceTime(item.createdAt),
+			BANK: (item) => oneLine(item.bank, 80),
+			BY: (item) => oneLine(authorOf(item), 80),
+			TEXT: (item) => oneLine(item.text, 500),
+		},
+		optional: ["NOTED", "BY"],
+	});
 }
 
 const removeMemory = (context: CommandContext, ids: readonly string[]) =>
@@ -85,20 +93,6 @@ async function memoryLog(context: CommandContext, { json, limit }: ListOptions) 
 		},
 	});
 }
-
-const show = ({ terminal }: CommandContext, { json }: MemoryOptions, items: readonly MemoryItem[], none: string) =>
-	list(terminal, json, items, {
-		none,
-		json: (item) => jsonOf(MemoryItemSchema, item),
-		columns: {
-			MEMORY: (item) => item.memoryId,
-			NOTED: (item) => sinceTime(item.createdAt),
-			BANK: (item) => oneLine(item.bank, 80),
-			BY: (item) => oneLine(authorOf(item), 80),
-			TEXT: (item) => oneLine(item.text, 500),
-		},
-		optional: ["NOTED", "BY"],
-	});
 
 const authorOf = ({ agent, channel, account, sender, runId }: MemoryItem | MemoryChange): string =>
 	[agent || "operator", sender === "" ? "" : `for ${channel}/${account}/${sender}`, runId].filter(Boolean).join(" ");

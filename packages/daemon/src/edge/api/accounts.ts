@@ -7,7 +7,7 @@ import type { AccountStatus, AccountChanges as NexAccountChanges } from "../../n
 import { defined } from "../../std/defined.ts";
 import type { EdgeDeps } from "../port.ts";
 import { deliveryState, IN_LAB, lab } from "./deliveries.ts";
-import { accountParams, component, count, get, type HandlersOf, name, post, remove, time } from "./resource.ts";
+import { accountParams, component, count, get, type HandlersOf, name, post, remove, time, viewOf } from "./resource.ts";
 
 const ProcessView = component("AdapterProcess", {
 	state: z
@@ -136,35 +136,15 @@ export function accountHandlers({ channels, clock }: EdgeDeps): HandlersOf<typeo
 	};
 }
 
-function processView(process: AccountStatus["processes"]["stream"]): z.infer<typeof ProcessView> | undefined {
-	if (!process) return undefined;
-	const { state, pid, restarts, until, lastError } = process;
-	return defined({ state, pid, restarts, until, last_error: lastError });
+function accountView(status: AccountStatus, deliveries: DeliveryCounts) {
+	const processes = Object.entries(status.processes).map(([verb, process]) => [verb, viewOf(ProcessView, process)]);
+	return viewOf(AccountView, {
+		...status,
+		processes: Object.fromEntries(processes) as z.infer<typeof AccountView>["processes"],
+		rate: defined({ blocked_until: status.pausedUntil }),
+		garbageLines: status.garbage,
+		deliveries,
+	});
 }
 
-const accountView = (status: AccountStatus, states: DeliveryCounts): z.infer<typeof AccountView> =>
-	defined({
-		channel: status.channel,
-		account: status.account,
-		processes: defined({
-			monitor: processView(status.processes.monitor),
-			stream: processView(status.processes.stream),
-			send: processView(status.processes.send),
-		}),
-		rate: defined({ blocked_until: status.pausedUntil }),
-		garbage_lines: status.garbage,
-		deliveries: states,
-		last_error: status.lastError,
-	});
-
-const pairingView = (pairing: Pairing): z.infer<typeof PairingView> =>
-	defined({
-		code: pairing.code,
-		channel: pairing.channel,
-		account: pairing.account,
-		sender: pairing.sender,
-		sender_name: pairing.senderName,
-		requested_at: pairing.createdAt,
-		expires_at: pairing.expiresAt,
-		approved_at: pairing.approvedAt,
-	});
+const pairingView = (pairing: Pairing) => viewOf(PairingView, { ...pairing, requestedAt: pairing.createdAt });

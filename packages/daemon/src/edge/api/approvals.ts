@@ -17,12 +17,19 @@ import {
 	runParams,
 	sessionLabel,
 	time,
+	viewOf,
 } from "./resource.ts";
 
 const id = z.string().regex(/^[A-Za-z][2-9][A-Za-z][2-9]$/, "an id looks like K7Q2");
 const state = z.enum(["pending", "approved", "denied", "answered", "expired", "withdrawn"]);
 const questionParams = runParams.extend({ id: id.transform((text) => text.toUpperCase()) });
 
+const AskerView = z.object({
+	channel: z.string(),
+	account: z.string(),
+	sender: z.string(),
+	sender_name: z.string().exactOptional(),
+});
 const ApprovalView = component("Approval", {
 	id: z.string().describe("Short enough to be typed; one pending question has it at a time."),
 	kind: z.enum(["approval", "question"]),
@@ -37,15 +44,7 @@ const ApprovalView = component("Approval", {
 		.describe("For people: one line, what could deceive a reader is escaped. Of a question, the question."),
 	because: z.string().exactOptional().describe("Why a person is asked whatever the policy says; one line."),
 	choices: z.array(z.string()).exactOptional(),
-	asked_for: z
-		.object({
-			channel: z.string(),
-			account: z.string(),
-			sender: z.string(),
-			sender_name: z.string().exactOptional(),
-		})
-		.exactOptional()
-		.describe("The author of the message that the run answers."),
+	asked_for: AskerView.exactOptional().describe("The author of the message that the run answers."),
 	state,
 	created_at: time,
 	expires_at: time,
@@ -147,34 +146,13 @@ export function approvalHandlers(
 	};
 }
 
-const grantView = ({ digest: _digest, createdAt, ...grant }: Grant) => ({ ...grant, created_at: createdAt });
+const grantView = (grant: Grant) => viewOf(GrantView, grant);
 
-function approvalView(row: Approval): z.infer<typeof ApprovalView> {
-	const { requester } = row;
-	const facts = defined({
-		id: row.id,
-		kind: row.kind,
-		run_id: row.runId,
-		session: row.session,
-		call_id: row.callId,
-		tool: row.tool,
-		agent: row.agent,
+const approvalView = (row: Approval) =>
+	viewOf(ApprovalView, {
+		...row,
 		text: row.kind === "question" ? shownText(row.question ?? "") : `${row.tool} ${shownJson(row.args)}`,
-		because: row.because,
 		choices: row.choices && [...row.choices],
-		asked_for: requester && {
-			channel: requester.channel,
-			account: requester.account,
-			sender: requester.sender,
-			sender_name: requester.senderName,
-		},
-		state: row.state,
-		created_at: row.createdAt,
-		expires_at: row.expiresAt,
-		decided_at: row.decidedAt,
-		by: row.by,
-		reason: row.reason,
+		askedFor: row.requester && viewOf(AskerView, row.requester),
 		answer: row.text,
 	});
-	return { ...facts, args: row.args };
-}

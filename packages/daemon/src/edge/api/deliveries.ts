@@ -18,6 +18,7 @@ import {
 	named,
 	post,
 	time,
+	viewOf,
 } from "./resource.ts";
 
 export const deliveryState = named(
@@ -31,6 +32,15 @@ export const lab = z
 	.describe("It belongs to the channel lab, which has no real readers.");
 export const IN_LAB = { lab: true as const };
 
+const SentMessageView = named("SentMessageJson", {
+	ordinal: count,
+	message_id: z.string().exactOptional(),
+	from: count,
+	to: count.exactOptional(),
+	shown: count.exactOptional().describe("An open message shows the answer's text up to here."),
+	state: z.enum(["intended", "open", "sent", "unknown", "failed"]),
+	error: z.string().exactOptional().describe("Why the platform did not bring it to its reader."),
+});
 export const DeliveryView = component("Delivery", {
 	delivery_id: z.string(),
 	run_id: z.string(),
@@ -41,17 +51,7 @@ export const DeliveryView = component("Delivery", {
 	mode: deliveryMode.exactOptional().describe("Decided when it begins."),
 	state: deliveryState,
 	position: count.describe("Everything before this position of the answer's text is in finished messages."),
-	messages: z.array(
-		named("SentMessageJson", {
-			ordinal: count,
-			message_id: z.string().exactOptional(),
-			from: count,
-			to: count.exactOptional(),
-			shown: count.exactOptional().describe("An open message shows the answer's text up to here."),
-			state: z.enum(["intended", "open", "sent", "unknown", "failed"]),
-			error: z.string().exactOptional().describe("Why the platform did not bring it to its reader."),
-		}),
-	),
+	messages: z.array(SentMessageView),
 	error: z.string().exactOptional(),
 	created_at: time,
 	updated_at: time,
@@ -151,20 +151,10 @@ export function deliveryHandlers(
 	};
 }
 
-export const deliveryView = (delivery: Delivery): z.infer<typeof DeliveryView> =>
-	defined({
-		delivery_id: delivery.id,
-		run_id: delivery.runId,
-		channel: delivery.channel,
-		account: delivery.account,
-		target: delivery.target,
-		mode: delivery.mode,
-		state: delivery.state,
+export const deliveryView = (delivery: Delivery) =>
+	viewOf(DeliveryView, {
+		...delivery,
+		deliveryId: delivery.id,
 		position: delivery.cursor,
-		messages: delivery.messages.map(({ ordinal, messageId, from, to, shown, state, error }) =>
-			defined({ ordinal, message_id: messageId, from, to, shown, state, error }),
-		),
-		error: delivery.error,
-		created_at: delivery.createdAt,
-		updated_at: delivery.updatedAt,
+		messages: delivery.messages.map((message) => viewOf(SentMessageView, message)),
 	});

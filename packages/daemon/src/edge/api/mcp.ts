@@ -1,9 +1,8 @@
 /** MCP servers, their tools and how they are doing. */
 
 import { z } from "zod";
-import { defined } from "../../std/defined.ts";
 import type { EdgeDeps } from "../port.ts";
-import { component, count, get, type HandlersOf, post, time } from "./resource.ts";
+import { component, count, get, type HandlersOf, post, time, viewOf } from "./resource.ts";
 
 const McpServerView = component("McpServer", {
 	name: z.string(),
@@ -52,9 +51,5 @@ export function mcpHandlers({ mcp, clock }: EdgeDeps): HandlersOf<typeof MCP_ROU
 }
 
 type ServerStatus = ReturnType<EdgeDeps["mcp"]["status"]>[number];
-const serverView = ({ lastError, until, pid, tools, refused, ...status }: ServerStatus) => ({
-	...status,
-	...defined({ until, pid, last_error: lastError }),
-	tools: [...tools],
-	refused: [...refused],
-});
+const serverView = (status: ServerStatus) =>
+	viewOf(McpServerView, { ...status, tools: [...status.tools], refused: [...status.refused] });

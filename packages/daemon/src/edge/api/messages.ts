@@ -20,6 +20,7 @@ import {
 	sessionLabel,
 	sessionParams,
 	time,
+	viewOf,
 } from "./resource.ts";
 
 const disposition = named(
@@ -165,29 +166,15 @@ export function messageHandlers(
 	};
 }
 
-function eventView(event: InboundEvent): z.infer<typeof EventView> {
-	const { disposition, origin } = event;
-	return defined({
-		event_id: event.eventId,
-		session: event.session,
-		text: event.text,
-		received_at: event.receivedAt,
-		disposition: disposition.state,
-		run_id: "runId" in disposition ? disposition.runId : undefined,
-		because: "because" in disposition ? disposition.because : undefined,
-		superseded_by: "by" in disposition ? disposition.by : undefined,
-		batch: event.batch,
-		channel: origin?.channel,
-		account: origin?.account,
-		sender: origin?.sender,
-		sender_name: origin?.senderName,
-	});
+function eventView({ disposition, origin, ...event }: InboundEvent) {
+	const { state, runId, because, by }: DispositionFields = disposition;
+	return viewOf(EventView, { ...event, ...origin, disposition: state, runId, because, supersededBy: by });
 }
 
-export function queuedView(event: InboundEvent): z.infer<typeof QueuedView> {
-	const { event_id, text, received_at, channel, account, sender, sender_name } = eventView(event);
-	return defined({ event_id, text, received_at, channel, account, sender, sender_name });
-}
+/** Each state has some of them. */
+type DispositionFields = { state: InboundEvent["disposition"]["state"]; runId?: string; because?: string; by?: string };
+
+export const queuedView = (event: InboundEvent) => viewOf(QueuedView, { ...event, ...event.origin });
 
 type EventSender = Pick<NonNullable<InboundEvent["origin"]>, "channel" | "account" | "sender" | "senderName">;
 

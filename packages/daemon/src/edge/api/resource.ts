@@ -114,6 +114,22 @@ export function named<S extends Shape>(id: string, shape: S): SchemaOf<S> {
 	return schema;
 }
 
+type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}`
+	? `${Head}${Capitalize<Camel<Tail>>}`
+	: Name;
+
+/** The fields of a schema as rows call them: `run_id` is `runId` there. */
+type RowOf<S extends z.ZodObject> = { [Key in keyof z.infer<S> as Camel<Key & string>]: z.infer<S>[Key] };
+
+const camel = (name: string): string => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+
+/** A row as its schema spells it: these fields and no others, those without a value left out. */
+export function viewOf<S extends z.ZodObject>(schema: S, row: RowOf<S>): z.infer<S> {
+	const values = row as Readonly<Record<string, unknown>>;
+	const fields = Object.keys(schema.shape).map((name) => [name, values[camel(name)]] as const);
+	return Object.fromEntries(fields.filter(([, value]) => value !== undefined)) as z.infer<S>;
+}
+
 export const time = z.number().describe("Milliseconds since the epoch.");
 export const count = z.int().min(0);
 /** A name or id in a request: of a channel, an account, a run and so on. */

@@ -5,8 +5,7 @@ import type { LiveRun } from "../../broker/broker.ts";
 import type { StoredAttachment } from "../../ledger/inbox/port.ts";
 import type { StoredMessage, StoredToolCall, Turn } from "../../ledger/turns/port.ts";
 import { base64Bytes } from "../../std/content-type.ts";
-import { defined } from "../../std/defined.ts";
-import { author, component, count, time } from "./resource.ts";
+import { author, component, count, time, viewOf } from "./resource.ts";
 
 const MessageView = component("Message", {
 	role: z.enum(["user", "assistant"]),
@@ -116,17 +115,11 @@ const attachmentsView = (list: readonly StoredAttachment[] | undefined) =>
 		? undefined
 		: list.map(({ name, contentType, data }) => ({ name, content_type: contentType, bytes: base64Bytes(data) }));
 
-const messageView = (message: StoredMessage): z.infer<typeof MessageView> =>
-	defined({
-		role: message.role,
-		text: message.text,
-		message_id: message.messageId,
-		event_id: message.eventId,
-		agent: message.agent,
-		visible: message.visible,
+const messageView = (message: StoredMessage) =>
+	viewOf(MessageView, {
+		...message,
 		attachments: attachmentsView(message.attachments),
 		parts: message.parts?.map(({ contentType, ...part }) => ({ ...part, content_type: contentType })),
-		reasoning: message.reasoning,
 	});
 
 /** Parses stored JSON text; a text that is not JSON is returned unchanged. */
@@ -139,52 +132,22 @@ function jsonValue(text: string | undefined): unknown {
 	}
 }
 
-const toolCallView = (call: StoredToolCall | LiveRun["toolCalls"][number]): z.infer<typeof ToolCallView> =>
-	defined({
-		call_id: call.callId,
-		name: call.name,
-		agent: call.agent,
-		args: jsonValue(call.args),
-		status: call.status,
-		summary: call.summary,
-		result: jsonValue(call.result),
-		message: call.message,
-		started_at: call.startedAt,
-		ended_at: call.endedAt,
+const toolCallView = (call: StoredToolCall | LiveRun["toolCalls"][number]) =>
+	viewOf(ToolCallView, { ...call, args: jsonValue(call.args), result: jsonValue(call.result) });
+
+/** Facts that the row of a run does not have. */
+interface RunContext {
+	framesAvailable: boolean;
+	/** The actions a person may take on a run that was cut off; left out for a completed one. */
+	canContinue?: boolean;
+	canRetry?: boolean;
+}
+
+/** A run as JSON; one that has not settled has what is known of its turn so far. */
+export const runView = (run: Turn | LiveRun, facts: RunContext): RunFields =>
+	viewOf(RunView, {
+		...run,
+		...facts,
+		messages: run.messages.map(messageView),
+		toolCalls: run.toolCalls.map(toolCallView),
 	});
-
-const runView = (run: Turn | LiveRun) => ({
-	run_id: run.runId,
-	session: run.session,
-	engine: run.engine,
-	status: run.status,
-	started_at: run.startedAt,
-	first_token_ms: run.firstTokenMs,
-	messages: run.messages.map(messageView),
-	tool_calls: run.toolCalls.map(toolCallView),
-});
-
-/** `offers`: the actions a person may take on a run that was cut off; undefined for a completed run. */
-export const turnView = (
-	turn: Turn,
-	framesAvailable: boolean,
-	offers: Pick<RunFields, "can_continue" | "can_retry"> | undefined,
-): RunFields =>
-	defined({
-		...runView(turn),
-		reason: turn.reason,
-		error: turn.error,
-		ended_at: turn.endedAt,
-		usage: turn.usage,
-		usage_by: turn.usageBy,
-		continues: turn.continues,
-		continued_by: turn.continuedBy,
-		...offers,
-		trace: turn.trace,
-		rolled_back: turn.rolledBack,
-		frames_available: framesAvailable,
-	});
-
-/** A run that has not settled: what is known of its turn so far. */
-export const liveView = (run: LiveRun): RunFields =>
-	defined({ ...runView(run), compacting: run.compacting, continues: run.continues, frames_available: true });

@@ -17,7 +17,7 @@ import {
 	runParams,
 	sessionLabel,
 } from "./resource.ts";
-import { liveView, type RunFields, RunView, turnView } from "./run-view.ts";
+import { type RunFields, RunView, runView } from "./run-view.ts";
 
 const RunList = component("RunList", { runs: z.array(RunView) });
 const RunStatus = component("RunStatus", RunView.pick({ run_id: true, status: true }));
@@ -113,12 +113,11 @@ export function runReader({ bus, ledger, broker }: Pick<EdgeDeps, "bus" | "ledge
 	};
 	return {
 		async settled(turn: Turn): Promise<RunFields> {
-			const hasFrames = (await bus.describe(turn.runId)) !== undefined;
-			if (turn.status === "completed") return withWriters(turnView(turn, hasFrames, undefined));
+			const framesAvailable = (await bus.describe(turn.runId)) !== undefined;
+			if (turn.status === "completed") return withWriters(runView(turn, { framesAvailable }));
 			const { canContinue, retryRefusal } = await broker.resumption(turn);
-			const offers = { can_continue: canContinue, can_retry: retryRefusal === undefined };
-			return withWriters(turnView(turn, hasFrames, offers));
+			return withWriters(runView(turn, { framesAvailable, canContinue, canRetry: retryRefusal === undefined }));
 		},
-		running: (run: LiveRun): Promise<RunFields> => withWriters(liveView(run)),
+		running: (run: LiveRun): Promise<RunFields> => withWriters(runView(run, { framesAvailable: true })),
 	};
 }

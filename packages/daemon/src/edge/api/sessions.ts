@@ -3,13 +3,10 @@
 import { z } from "zod";
 import { type Broker, chainOf, type LiveRun } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
-import type { StoredEntry } from "../../ledger/execution/port.ts";
 import type { InboundEvent } from "../../ledger/inbox/port.ts";
 import { sessionSnapshot } from "../../ledger/ledger.ts";
-import type { StoredPhase } from "../../ledger/phases/port.ts";
 import type { SessionInfo } from "../../ledger/sessions/port.ts";
 import type { Turn } from "../../ledger/turns/port.ts";
-import { defined } from "../../std/defined.ts";
 import type { EdgeDeps, EdgeLimits } from "../port.ts";
 import { QueuedView, queuedView, writerOf } from "./messages.ts";
 import {
@@ -26,6 +23,7 @@ import {
 	put,
 	sessionParams,
 	time,
+	viewOf,
 } from "./resource.ts";
 import { RunView } from "./run-view.ts";
 import { pageQuery, runReader } from "./runs.ts";
@@ -150,7 +148,7 @@ export function sessionHandlers(deps: EdgeDeps, { listItemsMax }: EdgeLimits): H
 	const settingsOf = async (session: string) => ({ session, trust_history: await trust.of(session) });
 	const phaseOf = async (session: string) => {
 		const { phase, known } = await broker.phases.of(session);
-		return { session, phase: phase ? phaseView(phase) : null, known: known && [...known] };
+		return { session, phase: phase ? viewOf(PhaseView, phase) : null, known: known && [...known] };
 	};
 	return {
 		async listSessions({ query: { limit = LIMIT_DEFAULT, before } }) {
@@ -184,30 +182,17 @@ export function sessionHandlers(deps: EdgeDeps, { listItemsMax }: EdgeLimits): H
 		},
 		async listLog({ params: { session }, query: { run: runId, before, limit = ENTRIES_DEFAULT } }) {
 			const entries = await ledger.execution.list({ session, runId, before, limit: clamp(limit) });
-			return { entries: entries.toReversed().map(entryView) };
+			return { entries: entries.toReversed().map((entry) => viewOf(LogEntryView, entry)) };
 		},
 	};
 }
 
-const phaseView = ({ session: _session, ...phase }: StoredPhase) => phase;
-
-const entryView = ({ id, runId, at, kind, agent, text, data }: StoredEntry & { id: number }) =>
-	defined({ id, run_id: runId, at, kind, agent, text, data });
-
-function sessionView(info: SessionInfo, liveRunId: string | undefined): z.infer<typeof SessionView> {
+function sessionView(info: SessionInfo, liveRunId: string | undefined) {
 	const writer = writerOf(info.origin);
 	const { type, name } = info.origin?.chat ?? {};
-	return defined({
-		session: info.session,
-		created_at: info.createdAt,
-		updated_at: info.updatedAt,
-		turns: info.turns,
-		title: info.title,
-		live_run_id: liveRunId,
-		...writer,
-		group: writer && type === "group" ? (true as const) : undefined,
-		chat_name: writer && typeof name === "string" ? name : undefined,
-	});
+	const group = writer && type === "group" ? (true as const) : undefined;
+	const chatName = writer && typeof name === "string" ? name : undefined;
+	return { ...viewOf(SessionView, { ...info, liveRunId, group, chatName }), ...writer };
 }
 
 interface Snapshot {

@@ -71,20 +71,15 @@ interface Load {
 	bytes: number;
 }
 
-interface Slot {
-	/** Charges bytes of the body. Throws when they are too many. */
-	arrived(bytes: number): void;
-	leave(): void;
-}
-
 /**
  * Counts what waits, of each account and of all together; throws at once when one more would be too much. Only bytes that are here
  * count: a length is easily declared. One address gets a part of an account's slots, so that it cannot keep the platform out.
  */
 function createIntake(limits: EdgeLimits, log: Log) {
 	const all: Load = { requests: 0, bytes: 0 };
-	const accounts = createLoads();
-	const clients = createLoads();
+	/** By account, and by account and client, for as long as they have requests. */
+	const loads = new Map<string, Load>();
+	const loadOf = (key: string): Load => loads.get(key) ?? { requests: 0, bytes: 0 };
 	/** Logged once, and again only after a time without refusals: a flood of requests must not flood the log. */
 	let refusing = false;
 	const refuse = (account: string, code: "busy" | "unavailable", words: string): never => {
@@ -93,12 +88,11 @@ function createIntake(limits: EdgeLimits, log: Log) {
 		throw new NexusError(code, words);
 	};
 	return {
-		enter(account: string, address: string): Slot {
+		enter(account: string, address: string) {
 			const client = `${account} ${address}`;
-			const loads = [clients.of(client), accounts.of(account), all] as const;
+			const [one, own] = [loadOf(client), loadOf(account)];
 			let held = 0;
 			const charge = (requests: number, bytes: number) => {
-				const [one, own] = loads;
 				const isOver = (load: Load, requestsMax: number, bytesMax: number) =>
 					load.requests + requests > requestsMax || load.bytes + bytes > bytesMax;
 				if (isOver(one, limits.webhookRequestsPerClientMax, limits.webhookBytesPerClientMax))
@@ -108,17 +102,16 @@ function createIntake(limits: EdgeLimits, log: Log) {
 				if (isOver(all, limits.webhookRequestsMax, limits.webhookBytesMax))
 					refuse(account, "unavailable", "too many webhook requests wait for their adapters");
 				held += bytes;
-				for (const load of loads) add(load, requests, bytes);
+				for (const load of [one, own, all]) add(load, requests, bytes);
 			};
 			charge(1, 0);
-			clients.keep(client, loads[0]);
-			accounts.keep(account, loads[1]);
+			loads.set(client, one).set(account, own);
 			return {
-				arrived: (bytes) => charge(0, bytes),
-				leave() {
-					for (const load of loads) add(load, -1, -held);
-					clients.release(client);
-					accounts.release(account);
+				/** Charges bytes of the body. Throws when they are too many. */
+				arrived: (bytes: number) => charge(0, bytes),
+				leave(): void {
+					for (const load of [one, own, all]) add(load, -1, -held);
+					for (const key of [client, account]) if (loads.get(key)?.requests === 0) loads.delete(key);
 					if (all.requests === 0) refusing = false;
 				},
 			};
@@ -129,16 +122,4 @@ function createIntake(limits: EdgeLimits, log: Log) {
 function add(load: Load, requests: number, bytes: number): void {
 	load.requests += requests;
 	load.bytes += bytes;
-}
-
-/** Loads by key, for as long as they have requests. */
-function createLoads() {
-	const loads = new Map<string, Load>();
-	return {
-		of: (key: string): Load => loads.get(key) ?? { requests: 0, bytes: 0 },
-		keep: (key: string, load: Load) => void loads.set(key, load),
-		release(key: string): void {
-			if (loads.get(key)?.requests === 0) loads.delete(key);
-		},
-	};
 }

@@ -3,8 +3,8 @@
 import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { NexusError } from "@nexus-stream/protocol";
 import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
-import type { AppTokens, EdgeLimits, Principal, SignIns } from "../port.ts";
-import { clientKey } from "./strangers.ts";
+import type { EdgeDeps, EdgeLimits, Principal, SignIns } from "../port.ts";
+import { clientKey, forgetOldest } from "./strangers.ts";
 
 export type Credential = { code: string } | { token: string };
 
@@ -19,31 +19,10 @@ export interface Proof {
 	ended?: AbortSignal;
 }
 
-export interface Auth {
-	/** The sender of this token; undefined if the token is unknown. */
-	authenticate(bearer: string): Proof | undefined;
-	/** Counts a token that is not good; says for how long its answer is held back. A good token is never held back. */
-	refuse(address: string): number;
-	/** Tokens and codes that were not good, since start. */
-	readonly failures: number;
-	/** The sign-in that the cookie belongs to, if the cookie is still valid. */
-	byCookie(value: string): Proof | undefined;
-	newCode(): string;
-	/**
-	 * The value of a fresh cookie, which outlives restarts. Rejects with `unauthenticated`, or `busy` after too many failures from one
-	 * address; a good token or code signs in all the same. A code is good once.
-	 */
-	signIn(credential: Credential, address: string): Promise<string>;
-	/** The cookie of that sign-in is worth nothing any more. */
-	signOut(signInId: string, principal: Principal): Promise<void>;
-}
+export type Auth = ReturnType<typeof createAuth>;
 
-export interface AuthParts {
-	token: string;
+export interface AuthParts extends Pick<EdgeDeps, "token" | "apps" | "signIns" | "clock"> {
 	limits: AuthLimits;
-	clock: Clock;
-	apps: AppTokens;
-	signIns: SignIns;
 }
 
 type AuthLimits = Pick<
@@ -67,7 +46,7 @@ const digest = (text: string): Buffer => hash("sha256", text, "buffer");
 /** Takes the same time wherever the texts differ, and whatever their lengths. */
 const same = (left: Buffer, right: string): boolean => timingSafeEqual(left, digest(right));
 
-export function createAuth({ token, limits, clock, apps, signIns }: AuthParts): Auth {
+export function createAuth({ token, limits, clock, apps, signIns }: AuthParts) {
 	if (token === "") throw new NexusError("config", "the edge needs a token that is not empty");
 	const tokenDigest = digest(token);
 	/** Keyed with the token: a reader of the store learns the ids, but cannot make a cookie from one. */
@@ -77,18 +56,20 @@ export function createAuth({ token, limits, clock, apps, signIns }: AuthParts): 
 	const guesses = createFailures(limits.tokenFailuresPerMinuteMax, clock, signIns);
 	const isToken = (text: string) => same(tokenDigest, text);
 	return {
-		authenticate(bearer) {
+		/** The sender of this token; undefined if the token is unknown. */
+		authenticate(bearer: string): Proof | undefined {
 			if (isToken(bearer)) return { by: "owner" };
 			const app = apps.authenticate(bearer);
 			return app && { by: "app", ...app };
 		},
-		refuse(address) {
-			return guesses.add(address) ? limits.tokenFailureDelayMs : 0;
-		},
-		get failures() {
+		/** Counts a token that is not good; says for how long its answer is held back. A good token is never held back. */
+		refuse: (address: string) => (guesses.add(address) ? limits.tokenFailureDelayMs : 0),
+		/** Tokens and codes that were not good, since start. */
+		get failures(): number {
 			return failures.total + guesses.total;
 		},
-		byCookie(value) {
+		/** The sign-in that the cookie belongs to, if the cookie is still valid. */
+		byCookie(value: string): Proof | undefined {
 			const [version, id = "", signature = "", ...rest] = value.split(".");
 			if (version !== COOKIE_VERSION || rest.length > 0) return undefined;
 			if (!same(digest(sign(id)), signature)) return undefined;
@@ -96,7 +77,11 @@ export function createAuth({ token, limits, clock, apps, signIns }: AuthParts): 
 			return found && { by: "sign-in", signInId: id, ended: found.ended };
 		},
 		newCode: codes.make,
-		async signIn(credential, address) {
+		/**
+		 * The value of a fresh cookie, which outlives restarts. Rejects with `unauthenticated`, or `busy` after too many failures from one
+		 * address; a good token or code signs in all the same. A code is good once.
+		 */
+		async signIn(credential: Credential, address: string): Promise<string> {
 			if ("token" in credential ? isToken(credential.token) : codes.redeem(credential.code)) {
 				const { id } = await signIns.open(address, limits.signedInMs);
 				return `${COOKIE_VERSION}.${id}.${sign(id)}`;
@@ -109,7 +94,8 @@ export function createAuth({ token, limits, clock, apps, signIns }: AuthParts): 
 					: "this sign-in link was used already or is too old; run `nexus url` for a new one",
 			);
 		},
-		signOut: (signInId, principal) => signIns.end(signInId, principal),
+		/** The cookie of that sign-in is worth nothing any more. */
+		signOut: (signInId: string, principal: Principal) => signIns.end(signInId, principal),
 	};
 }
 
@@ -122,10 +108,7 @@ function createCodes(limits: AuthLimits, clock: Clock) {
 		make(): string {
 			const code = randomBytes(16).toString("base64url");
 			goodUntil.set(key(code), now() + limits.signInCodeMs);
-			for (const oldest of goodUntil.keys()) {
-				if (goodUntil.size <= limits.signInCodesMax) break;
-				goodUntil.delete(oldest);
-			}
+			forgetOldest(goodUntil, limits.signInCodesMax);
 			return code;
 		},
 		redeem(code: string): boolean {
@@ -159,10 +142,7 @@ function createFailures(perMinuteMax: number, clock: Clock, signIns: Pick<SignIn
 			}
 			windows.delete(key);
 			windows.set(key, window);
-			for (const oldest of windows.keys()) {
-				if (windows.size <= ADDRESSES_MAX) break;
-				windows.delete(oldest);
-			}
+			forgetOldest(windows, ADDRESSES_MAX);
 			return window.count > perMinuteMax;
 		},
 		get total() {

@@ -26,12 +26,7 @@ export interface Caller {
 
 export type GateRequest = Pick<IncomingMessage, "method" | "headers" | "rawHeaders" | "socket" | "url">;
 
-export interface RequestGate {
-	/** Throws `forbidden` for a foreign Host (DNS rebinding) or Origin (another site's page), `invalid` for several Hosts. */
-	admit(request: GateRequest): Caller;
-	/** For the gRPC port, where a bearer token is all that counts: no page can present one by accident. */
-	identify(request: Identifiable): Caller;
-}
+export type RequestGate = ReturnType<typeof createGate>;
 
 /** A request to identify. The connection contributes only its address and whether it is encrypted. */
 export interface Identifiable {
@@ -82,9 +77,10 @@ export function principalOfCaller({ proof, address, https }: Caller): Principal 
 const whoOf = (proof: Proof | undefined): Pick<Principal, "owner" | "appId"> =>
 	proof?.appId === undefined ? { owner: proof !== undefined } : { owner: false, appId: proof.appId };
 
-export function createGate(facts: GateFacts): RequestGate {
+export function createGate(facts: GateFacts) {
 	return {
-		admit(request) {
+		/** Throws `forbidden` for a foreign Host (DNS rebinding) or Origin (another site's page), `invalid` for several Hosts. */
+		admit(request: GateRequest): Caller {
 			const { headers } = request;
 			checkOneHost(request.rawHeaders);
 			const host = hostOf(request);
@@ -106,7 +102,8 @@ export function createGate(facts: GateFacts): RequestGate {
 			}
 			return { ...client, ...(proof ? { proof } : heldBy(headers, client.address, facts.auth)) };
 		},
-		identify(request) {
+		/** For the gRPC port, where a bearer token is all that counts: no page can present one by accident. */
+		identify(request: Identifiable): Caller {
 			const { headers, socket } = request;
 			const client = facts.proxies.clientOf(request);
 			const https = client.https || socket.encrypted === true;

@@ -17,13 +17,13 @@ export interface ClientAddress {
 	https: boolean;
 }
 
-export interface Proxies {
-	isTrusted(address: string): boolean;
-	clientOf(request: {
-		headers: IncomingMessage["headers"];
-		socket: Pick<IncomingMessage["socket"], "remoteAddress">;
-	}): ClientAddress;
+/** As much of a request as tells whom it comes from. */
+interface ProxiedRequest {
+	headers: IncomingMessage["headers"];
+	socket: Pick<IncomingMessage["socket"], "remoteAddress">;
 }
+
+export type Proxies = ReturnType<typeof createProxies>;
 
 interface Hop {
 	address: string | undefined;
@@ -31,14 +31,14 @@ interface Hop {
 }
 
 /** Throws `config` for what is neither an address nor a CIDR block. */
-export function createProxies(trusted: readonly string[]): Proxies {
+export function createProxies(trusted: readonly string[]) {
 	const list = new BlockList();
 	for (const entry of trusted) add(list, entry);
 	const isTrusted = (address: string): boolean =>
 		trusted.length > 0 && isIP(address) !== 0 && list.check(address, isIPv4(address) ? "ipv4" : "ipv6");
 	return {
-		isTrusted: (address) => isTrusted(plain(address)),
-		clientOf({ headers, socket }) {
+		isTrusted: (address: string) => isTrusted(plain(address)),
+		clientOf({ headers, socket }: ProxiedRequest): ClientAddress {
 			const peer = plain(socket?.remoteAddress ?? "");
 			if (!isTrusted(peer)) return { address: peer, proxied: false, https: false };
 			const paths = [readForwarded(headers.forwarded), readPath(headers["x-forwarded-for"])];

@@ -6,19 +6,7 @@ import { NexusError } from "@nexus-stream/protocol";
 import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
 import type { EdgeLimits, Principal } from "../port.ts";
 
-export interface Strangers {
-	/**
-	 * Counts a request until `ended` closes. At a limit the oldest request is cut: a request that arrives whole is answered within moments,
-	 * so the oldest one waits for its body or for its reader, and a person who signs in finds room.
-	 */
-	enter(address: string, ended: EventEmitter, cut: () => void): void;
-	/** Counts a call of the gRPC port, or its reset; false while the address is refused for too many. */
-	calls(address: string): boolean;
-	/** Whether the client with this key is refused now. */
-	refuses(key: string): boolean;
-	/** Requests that were cut and calls that were refused, since start. */
-	readonly refused: number;
-}
+export type Strangers = ReturnType<typeof createStrangers>;
 
 type StrangerLimits = Pick<
 	EdgeLimits,
@@ -45,7 +33,7 @@ export function clientKey(address: string): string {
 	return [...groups, ...Array<string>(zeros).fill("0"), ...last].slice(0, 4).join(":");
 }
 
-export function createStrangers(limits: StrangerLimits, clock: Clock): Strangers {
+export function createStrangers(limits: StrangerLimits, clock: Clock) {
 	const all = new Set<Open>();
 	const byClient = new Map<string, Set<Open>>();
 	const paces = createPaces(limits, elapsing(clock));
@@ -65,7 +53,11 @@ export function createStrangers(limits: StrangerLimits, clock: Clock): Strangers
 		}
 	};
 	return {
-		enter(address, ended, cut) {
+		/**
+		 * Counts a request until `ended` closes. At a limit the oldest request is cut: a request that arrives whole is answered within moments,
+		 * so the oldest one waits for its body or for its reader, and a person who signs in finds room.
+		 */
+		enter(address: string, ended: EventEmitter, cut: () => void): void {
 			const key = clientKey(address);
 			const own = byClient.get(key);
 			if (own && own.size >= limits.tokenlessRequestsPerClientMax) cutOldest(own);
@@ -76,13 +68,16 @@ export function createStrangers(limits: StrangerLimits, clock: Clock): Strangers
 			byClient.set(key, mine.add(open));
 			ended.once("close", () => remove(open));
 		},
-		calls(address) {
+		/** Counts a call of the gRPC port, or its reset; false while the address is refused for too many. */
+		calls(address: string): boolean {
 			const isAllowed = paces.take(clientKey(address));
 			if (!isAllowed) refused++;
 			return isAllowed;
 		},
+		/** Whether the client with this key is refused now. */
 		refuses: paces.isRefused,
-		get refused() {
+		/** Requests that were cut and calls that were refused, since start. */
+		get refused(): number {
 			return refused;
 		},
 	};
@@ -107,15 +102,20 @@ function createPaces({ tokenlessCallsPerSecondMax, tokenlessRefusedMs }: Strange
 			pace.at = time;
 			paces.delete(key);
 			paces.set(key, pace);
-			for (const oldest of paces.keys()) {
-				if (paces.size <= ADDRESSES_MAX) break;
-				paces.delete(oldest);
-			}
+			forgetOldest(paces, ADDRESSES_MAX);
 			if (pace.level <= tokenlessCallsPerSecondMax * BURST_SECONDS) return true;
 			pace.refusedUntil = time + tokenlessRefusedMs;
 			return false;
 		},
 	};
+}
+
+/** Drops the entries that were added first, down to a size. */
+export function forgetOldest(entries: Map<string, unknown>, sizeMax: number): void {
+	for (const oldest of entries.keys()) {
+		if (entries.size <= sizeMax) return;
+		entries.delete(oldest);
+	}
 }
 
 type Holder = Pick<Principal, "owner" | "appId">;

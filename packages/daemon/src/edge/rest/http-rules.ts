@@ -10,7 +10,8 @@ import {
 	ScalarType,
 } from "@bufbuild/protobuf";
 import { type HttpRule, http } from "@nexus-stream/client/gen/nexus/http/v1/http_pb";
-import { type CloseMode, STREAM_PROCEDURES } from "@nexus-stream/protocol";
+import type { CloseMode } from "@nexus-stream/protocol";
+import { closeModeOf } from "../rpc/admit.ts";
 
 export type Verb = "GET" | "POST" | "PUT" | "DELETE";
 
@@ -73,7 +74,7 @@ function fieldOf(message: DescMessage, name: string): DescField {
 
 function closesOf({ parent, name }: DescMethod): CloseMode {
 	const procedure = `${parent.typeName}/${name}`;
-	const row = (STREAM_PROCEDURES as Readonly<Record<string, { closes: CloseMode }>>)[procedure];
-	if (row) return row.closes;
+	const mode = closeModeOf(procedure);
+	if (mode) return mode;
 	throw new Error(`${procedure} is not in the table of close modes`);
 }

@@ -10,9 +10,10 @@ import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { NexusError } from "@nexus-stream/protocol";
 import { type Context, Hono } from "hono";
 import type { Described } from "../api/openapi.ts";
+import type { RequestContext } from "../api/resource.ts";
 import { type AppEnv, failure, honoPath, notAllowed, sendJson } from "../http/app.ts";
 import { jsonReader } from "../http/body.ts";
-import { type Caller, principalOfCaller, requireAuth, whenEnded } from "../http/gate.ts";
+import { principalOfCaller, requireAuth, whenEnded } from "../http/gate.ts";
 import { type AdmitParts, permit } from "../rpc/admit.ts";
 import { toConnectError } from "../rpc/errors.ts";
 import { OpenStream } from "../rpc/fast-stream/fast-stream.ts";
@@ -30,16 +31,13 @@ export interface RestParts extends AdmitParts {
 	methods: ReadonlyMap<DescMethod, Implementation>;
 }
 
-export interface Rest {
-	fetch: Hono<AppEnv>["fetch"];
-	openapi(): Promise<Described>;
-}
+export type Rest = ReturnType<typeof createRest>;
 
-export function createRest(parts: RestParts): Rest {
+export function createRest(parts: RestParts) {
 	const routes = httpRoutes(SERVICES);
 	return {
 		fetch: createTranscoder(routes, parts).fetch,
-		async openapi() {
+		async openapi(): Promise<Described> {
 			// Read by this document alone.
 			const { COMMENTS } = await import("@nexus-stream/client/gen/nexus/runtime/v1/comments");
 			return describeRoutes(routes, COMMENTS);
@@ -48,12 +46,8 @@ export function createRest(parts: RestParts): Rest {
 }
 
 /** A request that was matched to a route, and who sent it. */
-interface Arrival {
+interface Arrival extends RequestContext {
 	route: HttpRoute;
-	caller: Caller;
-	outgoing: ServerResponse;
-	headers: Headers;
-	url: string;
 	query: URLSearchParams;
 }
 

@@ -79,7 +79,7 @@ function open(context: HandlerContext, parts: AdmitParts): void {
 	const { response, outgoing, controller } = values.get(CALL)!;
 	parts.holdStream(values.get(PRINCIPAL), response);
 	const stream = new OpenStream({
-		closes: closesOf(`${service.typeName}/${method.name}`),
+		closes: closeModeOf(`${service.typeName}/${method.name}`),
 		controller,
 		establish: () => sendHeaders(response, responseHeader),
 		direct: directTo(outgoing, method.output, requestHeader.get("content-type") ?? "", parts.limits.grpcWriteBytesMax),
@@ -92,7 +92,7 @@ function open(context: HandlerContext, parts: AdmitParts): void {
 	values.set(SERVING, { flusher: parts.flusher, clock: parts.clock, stream });
 }
 
-const closesOf = (procedure: string): CloseMode | undefined =>
+export const closeModeOf = (procedure: string): CloseMode | undefined =>
 	(STREAM_PROCEDURES as Readonly<Record<string, { closes: CloseMode }>>)[procedure]?.closes;
 
 const RUNTIME = "nexus.runtime.v1";

@@ -12,7 +12,7 @@ import type { Log } from "@nexus-stream/protocol/log";
 import { jsonText } from "../http/body.ts";
 import { type Caller, principalOfCaller, whenEnded } from "../http/gate.ts";
 import type { EdgeLimits } from "../port.ts";
-import { createRest, type Rest } from "../rest/rest.ts";
+import { createRest } from "../rest/rest.ts";
 import type { Readers } from "../stream/stream.ts";
 import { type AdmitParts, admit, CALL } from "./admit.ts";
 import { refusal, revoked, stopping, toConnectError } from "./errors.ts";
@@ -37,17 +37,9 @@ export interface DispatchParts extends MethodSources, AdmitParts {
 	readers: Readers;
 }
 
-export interface Dispatcher {
-	answer: Dispatch;
-	/** The same procedures over plain HTTP. */
-	rest: Rest;
-	/** Refuses a call of gRPC without a token: nothing of it is read. */
-	refuse(stream: ServerHttp2Stream, contentType: string): void;
-	/** Cuts the streams of these modes, or all: CANCELLED, with the reason STOPPING. */
-	cut(modes?: readonly (CloseMode | undefined)[]): void;
-}
+export type Dispatcher = ReturnType<typeof createDispatcher>;
 
-export function createDispatcher(parts: DispatchParts): Dispatcher {
+export function createDispatcher(parts: DispatchParts) {
 	const { limits, log } = parts;
 	const jsonOptions = {
 		ignoreUnknownFields: true,
@@ -82,14 +74,17 @@ export function createDispatcher(parts: DispatchParts): Dispatcher {
 	);
 	return {
 		answer,
+		/** The same procedures over plain HTTP. */
 		rest: createRest({ ...parts, methods }),
-		refuse(stream, contentType) {
+		/** Refuses a call of gRPC without a token: nothing of it is read. */
+		refuse(stream: ServerHttp2Stream, contentType: string): void {
 			if (stream.destroyed || stream.closed) return;
 			stream.respond({ ":status": 200, "content-type": contentType, ...unauthenticated }, { endStream: true });
 			// Its body is still coming.
 			stream.close();
 		},
-		cut: (modes) => parts.streams.cut(stopping, modes),
+		/** Cuts the streams of these modes, or all: CANCELLED, with the reason STOPPING. */
+		cut: (modes?: readonly (CloseMode | undefined)[]) => parts.streams.cut(stopping, modes),
 	};
 }
 

@@ -1,39 +1,22 @@
 /** Remote procedures: the runtime contract over gRPC, gRPC-web and Connect. The door of this folder; it loads no library. */
 
 import { setImmediate } from "node:timers/promises";
-import { type Clock, within } from "@nexus-stream/protocol/clock";
+import { within } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { loadOnce } from "../../std/load-once.ts";
-import type { Connections } from "../http/connection.ts";
-import type { Caller, Identifiable } from "../http/gate.ts";
-import type { Lobby } from "../http/lobby.ts";
 import { listen } from "../http/server.ts";
-import type { HoldStream, Strangers } from "../http/strangers.ts";
-import type { EdgeDeps, EdgeLimits, GrpcTls } from "../port.ts";
+import type { EdgeDeps, GrpcTls } from "../port.ts";
 import type { Rest } from "../rest/rest.ts";
-import type { Flusher, Readers } from "../stream/stream.ts";
-import type { Dispatch, Dispatcher } from "./dispatch.ts";
+import type { Flusher } from "../stream/stream.ts";
+import type { Dispatch, Dispatcher, DispatchParts } from "./dispatch.ts";
 import type { RpcRequest, RpcResponse } from "./fast-stream/fast-stream.ts";
-import { createGrpcServer, type GrpcServer } from "./server.ts";
+import { createGrpcServer, type GrpcServer, type GrpcServerParts } from "./server.ts";
 import { RpcStreams } from "./streams.ts";
 
-export interface RpcParts {
+export interface RpcParts
+	extends Omit<DispatchParts, "register" | "streams" | "stopping">,
+		Omit<GrpcServerParts, "tls" | "refuse" | "answer"> {
 	deps: EdgeDeps;
-	limits: EdgeLimits;
-	flusher: Flusher;
-	readers: Readers;
-	/** Identifies the caller on the gRPC port. */
-	identify(request: Identifiable): Caller;
-	connections: Connections;
-	/** The lobby of the gRPC port. */
-	lobby: Lobby;
-	strangers: Strangers;
-	/** Throws `busy` when no further stream may open. */
-	admitStream(): void;
-	/** Counts a stream of its caller, or throws `busy`. */
-	holdStream: HoldStream;
-	clock: Clock;
-	log: Log;
 }
 
 export interface RpcServer {

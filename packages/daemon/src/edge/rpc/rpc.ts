@@ -55,13 +55,8 @@ export interface Feed<State> {
 	key(state: State): string;
 }
 
-interface Backlog<State> {
-	/** States that one reader has not received yet, by key. */
-	readonly waiting: Map<string, State>;
-	stop(): void;
-}
-
-function backlogOf<State>({ current, subscribe, key }: Feed<State>, grown: () => void): Backlog<State> {
+/** States that one reader has not received yet, by key. */
+function backlogOf<State>({ current, subscribe, key }: Feed<State>, grown: () => void) {
 	const waiting = new Map<string, State>();
 	const take = (state: State) => {
 		// Moves the key to the end, so that changes arrive in order.

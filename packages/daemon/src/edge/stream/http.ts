@@ -17,23 +17,16 @@ export interface StreamResponse {
 	closes: CloseMode | undefined;
 }
 
-export interface Readers {
-	/** Sends the headers, then everything the cursor gives. Throws before the first byte only (I9). */
-	open(response: ServerResponse, answer: StreamResponse): void;
-	heartbeat(): void;
-	/** Cuts every reader, for good, without a terminal: the log tells the truth to who resumes (I3). */
-	cut(): void;
-	readonly count: number;
-	readonly stalled: number;
-}
+export type Readers = ReturnType<typeof createReaders>;
 
-export function createReaders(log: Log, flusher: Flusher): Readers {
+export function createReaders(log: Log, flusher: Flusher) {
 	const readers = new Set<Pump<Encoded>>();
 	const [chunkedEncoder, plainEncoder] = [createEncoders(chunked), createEncoders(plain)];
 	let stalled = 0;
 	let closed = false;
 	return {
-		open(response, { cursor, dialect, closes }) {
+		/** Sends the headers, then everything the cursor gives. Throws before the first byte only (I9). */
+		open(response: ServerResponse, { cursor, dialect, closes }: StreamResponse): void {
 			const { socket, req } = response;
 			if (response.destroyed || closed || !socket) {
 				cursor.close();
@@ -63,17 +56,18 @@ export function createReaders(log: Log, flusher: Flusher): Readers {
 				},
 			});
 		},
-		heartbeat() {
+		heartbeat(): void {
 			for (const reader of readers) reader.heartbeat();
 		},
-		cut() {
+		/** Cuts every reader, for good, without a terminal: the log tells the truth to who resumes (I3). */
+		cut(): void {
 			closed = true;
 			for (const reader of readers) reader.close("stopping");
 		},
-		get count() {
+		get count(): number {
 			return readers.size;
 		},
-		get stalled() {
+		get stalled(): number {
 			return stalled;
 		},
 	};

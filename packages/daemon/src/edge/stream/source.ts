@@ -5,15 +5,11 @@ import { chainOf } from "../../broker/broker.ts";
 import type { Batch, Bus, Cursor } from "../../bus/bus.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 
-export interface Sources {
-	run(runId: string, after: number): Promise<Cursor>;
-	/** `end` = only what is new; undefined = from the earliest kept record. A session without a run yet is empty, not an error. */
-	session(session: string, after: number | "end" | undefined): Promise<Cursor>;
-}
+export type Sources = ReturnType<typeof createSources>;
 
-export function createSources(bus: Bus, ledger: Ledger): Sources {
+export function createSources(bus: Bus, ledger: Ledger) {
 	return {
-		async run(runId, after) {
+		async run(runId: string, after: number): Promise<Cursor> {
 			try {
 				return await bus.cursor({ log: runId }, after);
 			} catch (cause) {
@@ -21,7 +17,8 @@ export function createSources(bus: Bus, ledger: Ledger): Sources {
 				throw await framesMissing(ledger, runId);
 			}
 		},
-		async session(session, after) {
+		/** `end` = only what is new; undefined = from the earliest kept record. A session without a run yet is empty, not an error. */
+		async session(session: string, after: number | "end" | undefined): Promise<Cursor> {
 			const chain = chainOf(session);
 			if (typeof after === "number") return await bus.cursor({ chain }, after);
 			const range = (await bus.describeChain(chain)) ?? { start: 0, head: 0 };

@@ -17,18 +17,6 @@ import type { Sources } from "./source.ts";
 const GOING_AWAY = 1001;
 const TRY_AGAIN_LATER = 1013;
 
-export interface Sockets {
-	/** Never rejects: what goes wrong is answered on the socket. */
-	upgrade(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void>;
-	/** Pings who is idle and drops who did not answer the last ping. */
-	heartbeat(): void;
-	/** Says good-bye (1001) without a fake terminal. */
-	close(): void;
-	readonly count: number;
-	readonly subscriptions: number;
-	readonly stalled: number;
-}
-
 type Subscribe = Extract<WebSocketClientMessage, { type: "subscribe" }>;
 
 interface SocketParts {
@@ -61,7 +49,7 @@ async function createServer({ wsMessageBytesMax }: EdgeLimits): Promise<WebSocke
 /** An error listener: without one, a socket that breaks would end the process. */
 const ignore = () => {};
 
-export function createSockets(parts: SocketParts, load = createServer): Sockets {
+export function createSockets(parts: SocketParts, load = createServer) {
 	const { limits } = parts;
 	const connections = new Set<SocketConnection>();
 	const server = loadOnce(() => load(limits));
@@ -81,7 +69,8 @@ export function createSockets(parts: SocketParts, load = createServer): Sockets 
 		});
 	};
 	return {
-		async upgrade(request, socket, head) {
+		/** Never rejects: what goes wrong is answered on the socket. */
+		async upgrade(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
 			waiting++;
 			socket.on("error", ignore);
 			try {
@@ -96,22 +85,24 @@ export function createSockets(parts: SocketParts, load = createServer): Sockets 
 				waiting--;
 			}
 		},
-		heartbeat() {
+		/** Pings who is idle and drops who did not answer the last ping. */
+		heartbeat(): void {
 			for (const connection of connections) connection.heartbeat();
 		},
-		close() {
+		/** Says good-bye (1001) without a fake terminal. */
+		close(): void {
 			closed = true;
 			for (const connection of connections) connection.pump.close("stopping");
 		},
-		get count() {
+		get count(): number {
 			return connections.size + waiting;
 		},
-		get subscriptions() {
+		get subscriptions(): number {
 			let count = 0;
 			for (const connection of connections) count += connection.subscriptions;
 			return count;
 		},
-		get stalled() {
+		get stalled(): number {
 			return stalled;
 		},
 	};

@@ -122,7 +122,9 @@ export class ToolCalls {
 
 const isRefused = ({ needsApproval, started }: ToolCallState): boolean => needsApproval === true && !started;
 
-const named = ({ callId, name }: ToolCallState) => ({ type: "tool" as const, callId, name });
+/** The beginning of every event about a call. */
+export const named = ({ callId, name }: Pick<ToolCallState, "callId" | "name">) =>
+	({ type: "tool", callId, name }) as const;
 
 /** The agent keeps changing its own objects. */
 const copy = (args: unknown): unknown => structuredClone(args);

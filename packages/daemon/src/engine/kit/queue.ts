@@ -5,6 +5,9 @@ import type { EngineEvent, EngineYield } from "@nexus-stream/protocol/engine";
 /** A reader this many events behind gets text merged into fewer, larger pieces, so a fast model cannot pile up objects. */
 const BACKLOG_EVENTS_MAX = 1024;
 
+/** A long tool call can take minutes to write: an empty delta resets the silence watchdog and shows nothing. */
+export const NOT_SILENT: EngineEvent = { type: "text", delta: "" };
+
 export class EventQueue {
 	readonly #backlogEventsMax: number;
 	/** A single waiting event, the usual case, costs no array. */

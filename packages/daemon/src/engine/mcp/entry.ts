@@ -1,57 +1,10 @@
-/** The `mcp:` section of `nexus.yaml`, and what is wrong with it. Every start reads this file: it loads no library. */
+/** Checks the `mcp:` section of `nexus.yaml`. Every start reads this file: it loads no library. */
 
 import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, resolve } from "node:path";
 import { urlProblem } from "@nexus-stream/adapter/net/address-guard";
-import type { ConfigWords, EnvironmentVariables } from "../entry.ts";
-import {
-	type FromEnvironment,
-	isStdio,
-	type McpConfig,
-	type McpLimits,
-	type McpServerConfig,
-	SERVER_NAME,
-} from "./port.ts";
-
-export const mcpConfigSchema = (words: ConfigWords) => {
-	const { bytes, count, flag, group, ms, mapOf, needed, oneOf, text, texts, either } = words;
-	const secret = group({ env: needed(text("the name of a variable")), prefix: text("a text, such as `Bearer `") });
-	const value = either([needed(text("a text")), needed(secret)], "a text, or { env: VARIABLE } for a secret");
-	const shared = { timeoutMs: ms, approval: oneOf(["non-owner", "always"]) };
-	const stdio = group({
-		command: needed(text("a program")),
-		args: texts("a list of texts"),
-		env: mapOf(needed(value), "a map from variables to texts or { env: VARIABLE }"),
-		cwd: text("a folder; relative to this file"),
-		...shared,
-	});
-	const http = group({
-		url: needed(text("an https address")),
-		headers: mapOf(needed(value), "a map from headers to texts or { env: VARIABLE }"),
-		allowLoopback: flag,
-		...shared,
-	});
-	const limits = {
-		startMs: ms,
-		pingMs: ms,
-		listMs: ms,
-		messageBytesMax: bytes,
-		messagesPerSecondMax: count,
-		garbageLinesMax: count,
-		toolsMax: count,
-		descriptionCharsMax: count,
-		schemaBytesMax: bytes,
-		resultBytesMax: bytes,
-		resultPartsMax: count,
-		questionsMax: count,
-		stopMs: ms,
-	} satisfies Record<keyof McpLimits, unknown>;
-	const server = either(
-		[needed(stdio), needed(http)],
-		"a map with either `command` (and args, env, cwd) or `url` (and headers)",
-	);
-	return group({ servers: needed(mapOf(needed(server), "a map from names to servers")), ...limits });
-};
+import type { EnvironmentVariables } from "../entry.ts";
+import { isStdio, type McpConfig, type McpServerConfig, SERVER_NAME, type StdioServer } from "./port.ts";
 
 export interface McpProblem {
 	server: string;
@@ -116,10 +69,7 @@ function isProgram(command: string, env: EnvironmentVariables, cwd: string): boo
 }
 
 /** The values with the variables filled in. */
-export function filledIn(
-	values: Readonly<Record<string, string | FromEnvironment>> | undefined,
-	env: EnvironmentVariables,
-): Record<string, string> {
+export function filledIn(values: StdioServer["env"], env: EnvironmentVariables): Record<string, string> {
 	const entries = Object.entries(values ?? {}).map(([name, value]) => [
 		name,
 		typeof value === "string" ? value : `${value.prefix ?? ""}${env[value.env] ?? ""}`,

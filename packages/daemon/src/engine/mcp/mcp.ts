@@ -7,20 +7,13 @@ import { mcpProblems } from "./entry.ts";
 import { isStdio, type McpConfig, type McpParts, type McpServerStatus, mayUse } from "./port.ts";
 import type { McpServer } from "./server.ts";
 
-export { mcpConfigSchema, mcpProblems } from "./entry.ts";
-export type { McpConfig, McpParts, McpServerStatus } from "./port.ts";
+export { mcpProblems } from "./entry.ts";
+export { type McpConfig, type McpParts, type McpServerStatus, mcpConfigSchema } from "./port.ts";
 
-export interface Mcp {
-	source: ToolSource;
-	status(): readonly McpServerStatus[];
-	/** Starts all servers, and resolves when each has started or failed. */
-	start(): Promise<void>;
-	/** Resolves when all of their processes are gone. */
-	close(): Promise<void>;
-}
+export type Mcp = ReturnType<typeof createMcp>;
 
 /** Throws what no server could be started with. What only one of them lacks is said in the log and by its tools. */
-export function createMcp(config: McpConfig, parts: McpParts): Mcp {
+export function createMcp(config: McpConfig, parts: McpParts) {
 	refuse(config, parts);
 	let servers: readonly McpServer[] | undefined;
 	let closed = false;
@@ -36,27 +29,30 @@ export function createMcp(config: McpConfig, parts: McpParts): Mcp {
 			return { ...listed, approval, timeoutMs, execute: (args, context) => server.call(tool, args, context) };
 		});
 	};
+	/** Resolves when all of their processes are gone. */
 	const close = async () => {
 		closed = true;
 		await Promise.all((servers ?? []).map((server) => server.close()));
 	};
-	return {
-		source: {
-			name: "MCP servers",
-			async tools(request) {
-				try {
-					const all = await load();
-					const found = await Promise.all(all.filter(({ name }) => mayUse(name, request)).map(toolsOf));
-					return found.flat();
-				} catch (cause) {
-					parts.log.error({ error: wordsOf(cause) }, "MCP servers cannot be used");
-					return [];
-				}
-			},
-			close,
+	const source: ToolSource = {
+		name: "MCP servers",
+		async tools(request) {
+			try {
+				const all = await load();
+				const found = await Promise.all(all.filter(({ name }) => mayUse(name, request)).map(toolsOf));
+				return found.flat();
+			} catch (cause) {
+				parts.log.error({ error: wordsOf(cause) }, "MCP servers cannot be used");
+				return [];
+			}
 		},
-		status: () => servers?.map((server) => server.status()) ?? unstarted(config),
-		async start() {
+		close,
+	};
+	return {
+		source,
+		status: (): readonly McpServerStatus[] => servers?.map((server) => server.status()) ?? unstarted(config),
+		/** Starts all servers, and resolves when each has started or failed. */
+		async start(): Promise<void> {
 			await Promise.all((await load()).map((server) => server.listing()));
 		},
 		close,

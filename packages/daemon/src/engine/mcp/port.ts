@@ -1,91 +1,93 @@
-/** MCP servers as the configuration names them, their limits, the names of their tools, and how they are doing. */
+/** MCP servers as the `mcp:` section of `nexus.yaml` names them, their limits, the names of their tools, and how they are doing. */
 
 import { createHash } from "node:crypto";
 import type { Transport } from "@modelcontextprotocol/client";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import type { ApprovalPolicy, EngineRequest } from "@nexus-stream/protocol/engine";
+import type { EngineRequest } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
+import type { z } from "zod";
 import type { ProcessPhase, RestartRules } from "../../std/supervision.ts";
-import type { EnvironmentVariables } from "../entry.ts";
+import type { ConfigWords, EnvironmentVariables } from "../entry.ts";
 
-/** The name of a variable of the daemon's environment: secrets never stand in the file. */
-export interface FromEnvironment {
-	env: string;
-	/** Stands before the variable's value, such as `Bearer `. */
-	prefix?: string;
-}
-
-interface EveryServer {
-	/** Time limit of its tools; never above `broker.toolMs`. */
-	timeoutMs?: number;
-	/** Approval policy of its tools; `non-owner` by default. The server's own annotations never lower it; an agent's configuration may. */
-	approval?: Exclude<ApprovalPolicy, "never">;
-}
-
-export interface StdioServer extends EveryServer {
-	command: string;
-	args?: string[];
-	/** All that it gets of the environment, besides `PATH` and `HOME`. */
-	env?: Record<string, string | FromEnvironment>;
-	/** Relative to the configuration file. */
-	cwd?: string;
-}
-
-export interface HttpServer extends EveryServer {
-	url: string;
-	headers?: Record<string, string | FromEnvironment>;
-	/** It may be on this machine, and without TLS. */
-	allowLoopback?: boolean;
-}
-
-export type McpServerConfig = StdioServer | HttpServer;
-
-export const isStdio = (server: McpServerConfig): server is StdioServer => "command" in server;
-
-export interface McpLimits {
+export const MCP_LIMITS = {
 	/** From the start of a server to the list of its tools. */
-	startMs: number;
-	/** A server that does not answer a ping for this long is started again; also how often it is asked. */
-	pingMs: number;
-	/** After a list has changed, how long a run waits for the new one. */
-	listMs: number;
-	/** One message of a server. */
-	messageBytesMax: number;
-	messagesPerSecondMax: number;
-	/** Lines on a server's stdout that are no messages, within a minute. */
-	garbageLinesMax: number;
-	toolsMax: number;
-	/** A tool as the server lists it. */
-	descriptionCharsMax: number;
-	schemaBytesMax: number;
-	/** One result, as the model gets it. */
-	resultBytesMax: number;
-	resultPartsMax: number;
-	/** Fields that one form may ask a person for. */
-	questionsMax: number;
-	/** At shutdown: from the end of its input to SIGTERM, and from there to SIGKILL. */
-	stopMs: number;
-}
-
-export const MCP_LIMITS: McpLimits = {
 	startMs: 10_000,
+	/** A server that does not answer a ping for this long is started again; also how often it is asked. */
 	pingMs: 30_000,
+	/** After a list has changed, how long a run waits for the new one. */
 	listMs: 5000,
+	/** One message of a server. */
 	messageBytesMax: 8 * 1024 * 1024,
 	messagesPerSecondMax: 1000,
+	/** Lines on a server's stdout that are no messages, within a minute. */
 	garbageLinesMax: 200,
 	toolsMax: 128,
+	/** A tool as the server lists it. */
 	descriptionCharsMax: 4096,
 	schemaBytesMax: 64 * 1024,
+	/** One result, as the model gets it. */
 	resultBytesMax: 1024 * 1024,
 	resultPartsMax: 64,
+	/** Fields that one form may ask a person for. */
 	questionsMax: 8,
+	/** At shutdown: from the end of its input to SIGTERM, and from there to SIGKILL. */
 	stopMs: 1000,
 };
+export type McpLimits = typeof MCP_LIMITS;
 
-export interface McpConfig extends Partial<McpLimits> {
-	servers: Record<string, McpServerConfig>;
-}
+export const mcpConfigSchema = (words: ConfigWords) => {
+	const { bytes, count, flag, group, ms, mapOf, needed, oneOf, text, texts, either } = words;
+	// Secrets never stand in the file.
+	const secret = group({ env: needed(text("the name of a variable")), prefix: text("a text, such as `Bearer `") });
+	const value = either([needed(text("a text")), needed(secret)], "a text, or { env: VARIABLE } for a secret");
+	const shared = {
+		/** Time limit of its tools; never above `broker.toolMs`. */
+		timeoutMs: ms,
+		/** The policy of its tools; `non-owner` by default. The server's own annotations never lower it; an agent's configuration may. */
+		approval: oneOf(["non-owner", "always"]),
+	};
+	const stdio = group({
+		command: needed(text("a program")),
+		args: texts("a list of texts"),
+		/** All that it gets of the environment, besides `PATH` and `HOME`. */
+		env: mapOf(needed(value), "a map from variables to texts or { env: VARIABLE }"),
+		cwd: text("a folder; relative to this file"),
+		...shared,
+	});
+	const http = group({
+		url: needed(text("an https address")),
+		headers: mapOf(needed(value), "a map from headers to texts or { env: VARIABLE }"),
+		/** It may be on this machine, and without TLS. */
+		allowLoopback: flag,
+		...shared,
+	});
+	const limits = {
+		startMs: ms,
+		pingMs: ms,
+		listMs: ms,
+		messageBytesMax: bytes,
+		messagesPerSecondMax: count,
+		garbageLinesMax: count,
+		toolsMax: count,
+		descriptionCharsMax: count,
+		schemaBytesMax: bytes,
+		resultBytesMax: bytes,
+		resultPartsMax: count,
+		questionsMax: count,
+		stopMs: ms,
+	} satisfies Record<keyof McpLimits, unknown>;
+	const server = either(
+		[needed(stdio), needed(http)],
+		"a map with either `command` (and args, env, cwd) or `url` (and headers)",
+	);
+	return group({ servers: needed(mapOf(needed(server), "a map from names to servers")), ...limits });
+};
+
+export type McpConfig = z.infer<ReturnType<typeof mcpConfigSchema>>;
+export type McpServerConfig = McpConfig["servers"][string];
+export type StdioServer = Extract<McpServerConfig, { command: string }>;
+
+export const isStdio = (server: McpServerConfig): server is StdioServer => "command" in server;
 
 export interface McpToolInfo {
 	/** As a model calls it. */

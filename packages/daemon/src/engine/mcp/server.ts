@@ -2,31 +2,18 @@
 
 import { SdkError, SdkErrorCode } from "@modelcontextprotocol/client";
 import { wordsOf } from "@nexus-stream/protocol";
-import type { Clock } from "@nexus-stream/protocol/clock";
-import type { Log } from "@nexus-stream/protocol/log";
 import { printable } from "../../std/printable.ts";
-import {
-	type RestartRules,
-	type Supervision,
-	type SupervisionInput,
-	stepSupervision,
-	UNSTARTED,
-} from "../../std/supervision.ts";
+import { type Supervision, type SupervisionInput, stepSupervision, UNSTARTED } from "../../std/supervision.ts";
 import { unlessAborted } from "../kit/kit.ts";
 import { type ToolContext, type ToolResult, textResult } from "../tool.ts";
 import { McpConnection } from "./connection.ts";
 import { changedTools, type Listing, NO_TOOLS, shownName } from "./listing.ts";
-import type { LinkEvents, McpLimits, McpServerStatus, McpTransport } from "./port.ts";
+import type { LinkEvents, McpLimits, McpParts, McpServerStatus, McpTransport } from "./port.ts";
 
-export interface ServerParts {
+export interface ServerParts extends Required<Omit<McpParts, "base" | "env">> {
 	name: string;
 	transport: "stdio" | "http";
-	version: string;
 	limits: McpLimits;
-	rules: RestartRules;
-	clock: Clock;
-	random(): number;
-	log: Log;
 	/** A fresh connection; throws when the configuration does not allow one. */
 	connect(events: LinkEvents): McpTransport;
 }

@@ -5,7 +5,7 @@ import type { UserMessage } from "@earendil-works/pi-ai";
 import type { AgentSession, CompactionSettings, ModelRuntime, ToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { Engine, EngineContext, EngineRequest } from "@nexus-stream/protocol/engine";
 import type { EngineServices, EnvironmentVariables } from "../entry.ts";
-import { allowedTools, approved, bounded, type CallTeller, type FailureContext, isAgreed } from "../kit/kit.ts";
+import { allowedTools, approved, bounded, type FailureContext, isAgreed, type Permitting } from "../kit/kit.ts";
 import type { PiConfig } from "../pi/entry.ts";
 import {
 	type AgentHost,
@@ -71,7 +71,11 @@ export async function codingEngine(parts: CodingParts): Promise<Engine> {
 	});
 	modelRuntime.registerNativeProvider(parts.loaded.provider);
 
-	const open = async (request: EngineRequest, { take, teller }: AgentHost, answer: AwaitApproval): Promise<PiAgent> => {
+	const open = async (
+		request: EngineRequest,
+		{ take, teller }: AgentHost,
+		answer: EngineContext["answer"],
+	): Promise<PiAgent> => {
 		const signer = signerOf(parts.loaded.model, parts.config.thinking, parts.failure.apiKey);
 		const context = toPiContext(request, Date.now(), signer);
 		const session = await openSession(pi, modelRuntime, parts, request, context, { answer, teller });
@@ -106,20 +110,13 @@ function joinBetweenTurns({ agent }: AgentSession, take: TakeJoining): void {
 	};
 }
 
-type AwaitApproval = EngineContext["answer"];
-
-interface ApprovalContext {
-	answer: AwaitApproval;
-	teller: CallTeller;
-}
-
 async function openSession(
 	pi: CodingAgent,
 	modelRuntime: ModelRuntime,
 	{ loaded, config, limits, compaction, tools = [], services }: CodingParts,
 	request: EngineRequest,
 	{ history }: PiContext,
-	{ answer, teller }: ApprovalContext,
+	{ answer, teller }: Pick<Permitting, "answer" | "teller">,
 ): Promise<AgentSession> {
 	const cwd = path.resolve(config.filesRoot ?? process.cwd());
 	const sessionManager = pi.SessionManager.inMemory(cwd);

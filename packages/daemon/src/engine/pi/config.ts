@@ -1,36 +1,26 @@
 /** How the pi engines reach a model: the `pi:` section of `nexus.yaml`, what the environment offers, and every mistake in them. No library is loaded. */
 
 import { NexusError } from "@nexus-stream/protocol";
+import type { z } from "zod";
 import type { ConfigWords, EnvironmentVariables } from "../entry.ts";
 import type { ConfiguredModel } from "../model.ts";
 
-/** Missing values are derived from the usual key variables. */
-export interface PiConfig {
-	/** openai, anthropic, google, or any name when `baseUrl` is an OpenAI-compatible endpoint. */
-	provider?: string;
-	model?: string;
-	/** An OpenAI-compatible endpoint: Ollama, vLLM, LM Studio. */
-	baseUrl?: string;
-	/** The environment variable that holds the key. Keys never stand in the config. */
-	apiKeyEnv?: string;
-	systemPrompt?: string;
-	thinking?: "off" | "minimal" | "low" | "medium" | "high";
-	/** The read-a-file tool may read below this folder only; without it the tool is not offered. */
-	filesRoot?: string;
-}
-
-/** The keys alone, for an engine that has more. */
+/** The keys alone, for an engine that has more. Missing values are derived from the usual key variables. */
 export const piConfigShape = ({ httpUrl, matching, oneOf, text }: ConfigWords) => ({
 	provider: text("openai, anthropic, google, or any name together with baseUrl"),
 	model: text("a model's id"),
+	/** Ollama, vLLM, LM Studio. */
 	baseUrl: httpUrl("an http or https URL of an OpenAI-compatible endpoint"),
 	apiKeyEnv: matching(/^[A-Za-z_][A-Za-z0-9_]*$/, "the name of an environment variable (never the key itself)"),
 	systemPrompt: text("a text"),
 	thinking: oneOf(["off", "minimal", "low", "medium", "high"]),
+	/** The read-a-file tool may read below this folder only; without it the tool is not offered. */
 	filesRoot: text("a folder; relative to this file"),
 });
 
 export const piConfigSchema = (words: ConfigWords) => words.group(piConfigShape(words));
+
+export type PiConfig = z.infer<ReturnType<typeof piConfigSchema>>;
 
 /** The variables that may hold a provider's key, the usual one first. */
 export const KEY_VARIABLES: Readonly<Record<string, readonly string[]>> = {

@@ -5,7 +5,7 @@ import { NexusError } from "@nexus-stream/protocol";
 import type { ModelCallEvent, ModelCallRequest, ModelTarget } from "../model.ts";
 import { DEFAULT_MODELS, type ModelChoice, type PiConfig } from "./config.ts";
 import { assistantMessages } from "./messages.ts";
-import { repairedFetch } from "./wire.ts";
+import { FIRST_USAGE, repairedFetch } from "./wire.ts";
 
 export interface LoadedModel {
 	model: Model<Api>;
@@ -29,7 +29,7 @@ export async function loadModel(
 	const model = builtIn === undefined ? compatibleModel(choice, thinking) : listedModel(builtIn, choice, section);
 	const base = builtIn ?? (await compatibleProvider(choice, model));
 	const provider: Provider = {
-		...(choice.provider === "google" ? base : withRepairedFetch(base)),
+		...(choice.provider === "google" ? base : withRepairedFetch(base, choice.provider === "anthropic")),
 		getModels: () => [model],
 		auth: { apiKey: { name: choice.keySource, resolve: async () => ({ auth: { apiKey: choice.apiKey } }) } },
 	};
@@ -39,13 +39,15 @@ export async function loadModel(
 }
 
 /** Google's library takes no other fetch. */
-function withRepairedFetch(base: Provider): Provider {
+function withRepairedFetch(base: Provider, isAnthropic: boolean): Provider {
+	const repaired = (fetch: typeof globalThis.fetch | undefined) =>
+		isAnthropic ? repairedFetch(fetch, () => FIRST_USAGE) : repairedFetch(fetch);
 	return {
 		...base,
 		stream: (model, context, options) =>
-			base.stream(model, context, { ...options, fetch: repairedFetch(options?.fetch) } as typeof options),
+			base.stream(model, context, { ...options, fetch: repaired(options?.fetch) } as typeof options),
 		streamSimple: (model, context, options) =>
-			base.streamSimple(model, context, { ...options, fetch: repairedFetch(options?.fetch) }),
+			base.streamSimple(model, context, { ...options, fetch: repaired(options?.fetch) }),
 	};
 }
 
@@ -126,7 +128,7 @@ export async function* callModel(target: ModelTarget, request: ModelCallRequest)
 	const stream = models.streamSimple(model, context, {
 		signal,
 		maxRetries: 0,
-		fetch: target.provider === "anthropic" ? async (...asked) => withUsage(await fetch(...asked)) : fetch,
+		fetch,
 		temperature,
 		maxTokens,
 	});
@@ -153,45 +155,6 @@ function usageOf(
 	const read = input + cacheRead + cacheWrite;
 	const isSilent = output === 0 && (hasOutput || read === 0);
 	return { type: "usage", input: read === 0 ? -1 : read, output: isSilent ? -1 : output };
-}
-
-/** The bytes up to the first event of an answer are few. */
-const FIRST_EVENT_CHARS_MAX = 64 * 1024;
-const FIRST_EVENT = /^data: ?(\{.*"message_start".*\})\r?\n/m;
-
-/** Servers that copy Anthropic's wire may leave the usage out of the first event; the library takes it for granted. */
-function withUsage(response: Response): Response {
-	const { status, statusText, headers, body } = response;
-	if (!response.ok || body === null) return response;
-	// Bytes as characters: a chunk may end within a letter.
-	let begin: string | undefined = "";
-	const amended = new TransformStream<Uint8Array, Uint8Array>({
-		transform(chunk, controller) {
-			if (begin === undefined) return controller.enqueue(chunk);
-			begin += Buffer.from(chunk).toString("latin1");
-			if (!FIRST_EVENT.test(begin) && begin.length < FIRST_EVENT_CHARS_MAX) return;
-			controller.enqueue(Buffer.from(begin.replace(FIRST_EVENT, amendedEvent), "latin1"));
-			begin = undefined;
-		},
-		flush(controller) {
-			if (begin) controller.enqueue(Buffer.from(begin, "latin1"));
-		},
-	});
-	return new Response(body.pipeThrough(amended), { status, statusText, headers });
-}
-
-function amendedEvent(line: string, data: string): string {
-	try {
-		const event = JSON.parse(Buffer.from(data, "latin1").toString()) as {
-			type?: unknown;
-			message?: { usage?: object | null };
-		};
-		if (event.type !== "message_start" || !event.message || event.message.usage) return line;
-		const whole = JSON.stringify({ ...event, message: { ...event.message, usage: {} } });
-		return `data: ${Buffer.from(whole).toString("latin1")}\n`;
-	} catch {
-		return line;
-	}
 }
 
 function toPi({ role, text }: ModelCallRequest["messages"][number]): Message[] {

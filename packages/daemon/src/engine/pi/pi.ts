@@ -34,20 +34,19 @@ export {
 	toPiMessages,
 };
 
-export interface PiLimits {
+export const PI_LIMITS = {
 	/** Tries again when a call is refused before its first token (429, 5xx, no connection); never after text was shown. */
-	retriesMax: number;
+	retriesMax: 2,
 	/** A provider that asks for a longer pause is an error at once. */
-	retryDelayMsMax: number;
+	retryDelayMsMax: 10_000,
 	/** After an abort, how long pi may still report its own ends. */
-	abortSettleMs: number;
+	abortSettleMs: 100,
 	/** How often in one run the model may ask for tools: one that never stops asking is stopped. */
-	toolTurnsMax: number;
-}
+	toolTurnsMax: 64,
+};
+export type PiLimits = typeof PI_LIMITS;
 
-export const PI_LIMITS: PiLimits = { retriesMax: 2, retryDelayMsMax: 10_000, abortSettleMs: 100, toolTurnsMax: 64 };
-
-const SYSTEM_PROMPT =
+export const SYSTEM_PROMPT =
 	"You are a helpful assistant. Answer in Markdown, briefly and to the point. Use the tools you have when they help; say so when you do not know.";
 
 /** Everything the engine is made of once configuration is out of the way. */

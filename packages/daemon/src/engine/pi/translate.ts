@@ -5,16 +5,13 @@ import type { AssistantMessage, ImageContent, TextContent } from "@earendil-work
 import type { AgentSessionEvent } from "@earendil-works/pi-coding-agent";
 import type { ContentPart } from "@nexus-stream/protocol";
 import type { ApprovalOutcome, EngineEvent, EngineYield } from "@nexus-stream/protocol/engine";
-import { ToolCalls, usageSum } from "../kit/kit.ts";
+import { NOT_SILENT, ToolCalls, usageSum } from "../kit/kit.ts";
 import type { Needed } from "../policy.ts";
 import { signedReasoning } from "./signature.ts";
 
 export type PiEvent = AgentEvent | AgentSessionEvent;
 
 const NOTHING: readonly EngineEvent[] = [];
-
-/** A long tool call can take minutes to write: an empty delta resets the silence watchdog and shows nothing. */
-const NOT_SILENT: EngineEvent = { type: "text", delta: "" };
 
 type Delta = Extract<PiEvent, { type: "message_update" }>["assistantMessageEvent"];
 

@@ -1,6 +1,6 @@
 /**
- * Rewrites a provider's stream for the libraries that read it: they search their whole buffer whenever a piece of an event comes, and
- * take two tool calls with one id for one call.
+ * Rewrites a provider's stream for the libraries that read it: they search their whole buffer whenever a piece of an event comes, take two
+ * tool calls with one id for one call, and rely on fields that compatible servers leave out.
  */
 
 /** A longer event ends the call: it would be looked through, parsed and shown in one turn of the loop. */
@@ -8,26 +8,26 @@ export const EVENT_BYTES_MAX = 2 * 1024 * 1024;
 
 type Fetch = typeof globalThis.fetch;
 
+/** `repairOf` makes the repair of one answer. */
 export const repairedFetch =
-	(fetch: Fetch = globalThis.fetch): Fetch =>
+	(fetch: Fetch = globalThis.fetch, repairOf: () => LineRepair = () => new CallIds()): Fetch =>
 	async (...request) => {
 		const response = await fetch(...request);
 		if (!response.ok || response.body === null) return response;
 		const { status, statusText, headers } = response;
-		return new Response(repairedEvents(response.body), { status, statusText, headers });
+		return new Response(repairedEvents(response.body, repairOf()), { status, statusText, headers });
 	};
 
-/** The events of a stream, each in one piece and with unique ids. */
-function repairedEvents(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+/** The events of a stream, each in one piece and repaired. */
+function repairedEvents(body: ReadableStream<Uint8Array>, repair: LineRepair): ReadableStream<Uint8Array> {
 	const reader = body.getReader();
 	const events = new WholeEvents();
-	const ids = new CallIds();
 	return new ReadableStream({
 		async pull(to) {
 			for (;;) {
 				const { done, value } = await reader.read();
 				const whole = done ? events.rest() : events.push(value);
-				if (whole.length > 0) to.enqueue(ids.own(whole));
+				if (whole.length > 0) to.enqueue(repaired(whole, repair));
 				if (done) to.close();
 				if (done || whole.length > 0) return;
 			}
@@ -99,7 +99,27 @@ const endOf = (bytes: Buffer, end: string): number => {
 	return at < 0 ? -1 : at + end.length;
 };
 
-const CALLS = '"tool_calls"';
+/** Changes single lines of an answer. */
+interface LineRepair {
+	/** Lines without it are right. */
+	readonly mark: string;
+	/** The line as the library needs it; undefined when it is right as it is. */
+	changed(line: string): string | undefined;
+}
+
+function repaired(events: Uint8Array, repair: LineRepair): Uint8Array {
+	const bytes = bufferOf(events);
+	if (!bytes.includes(repair.mark, 0, "latin1")) return events;
+	let isChanged = false;
+	const lines = bytes.toString().split("\n");
+	for (const [n, line] of lines.entries()) {
+		const changed = line.includes(repair.mark) ? repair.changed(line) : undefined;
+		if (changed === undefined) continue;
+		isChanged = true;
+		lines[n] = changed;
+	}
+	return isChanged ? Buffer.from(lines.join("\n")) : events;
+}
 
 interface CallDelta {
 	index?: unknown;
@@ -107,27 +127,13 @@ interface CallDelta {
 }
 
 /** Ids of the tool calls in one answer: where a model gives two of them one id, the second gets its own. */
-class CallIds {
+class CallIds implements LineRepair {
+	readonly mark = '"tool_calls"';
 	readonly #indexes = new Map<string, number>();
 
-	own(events: Uint8Array): Uint8Array {
-		const bytes = bufferOf(events);
-		if (!bytes.includes(CALLS, 0, "latin1")) return events;
-		let isChanged = false;
-		const lines = bytes.toString().split("\n");
-		for (const [n, line] of lines.entries()) {
-			const changed = line.includes(CALLS) ? this.#changed(line) : undefined;
-			if (changed === undefined) continue;
-			isChanged = true;
-			lines[n] = changed;
-		}
-		return isChanged ? Buffer.from(lines.join("\n")) : events;
-	}
-
-	/** The line with other ids; undefined when it is right as it is. */
-	#changed(line: string): string | undefined {
+	changed(line: string): string | undefined {
 		const at = line.indexOf("{");
-		const chunk = at < 0 ? undefined : jsonIn(line.slice(at));
+		const chunk = jsonIn<Chunk>(line.slice(at));
 		const calls = chunk?.choices?.flatMap((choice) => choice?.delta?.tool_calls ?? []) ?? [];
 		let isChanged = false;
 		for (const call of calls) {
@@ -152,10 +158,26 @@ interface Chunk {
 	choices?: ({ delta?: { tool_calls?: CallDelta[] } } | null)[];
 }
 
+interface MessageStart {
+	type?: unknown;
+	message?: { usage?: object | null };
+}
+
+/** The usage in the first event of Anthropic's wire: servers that copy it may leave it out, and the library takes it for granted. */
+export const FIRST_USAGE: LineRepair = {
+	mark: '"message_start"',
+	changed(line) {
+		const at = line.indexOf("{");
+		const event = jsonIn<MessageStart>(line.slice(at));
+		if (event?.type !== "message_start" || !event.message || event.message.usage) return undefined;
+		return line.slice(0, at) + JSON.stringify({ ...event, message: { ...event.message, usage: {} } });
+	},
+};
+
 /** Unreadable events pass unchanged: the library reports them. */
-function jsonIn(text: string): Chunk | undefined {
+function jsonIn<Event>(text: string): Event | undefined {
 	try {
-		return JSON.parse(text) as Chunk;
+		return JSON.parse(text) as Event;
 	} catch {
 		return undefined;
 	}

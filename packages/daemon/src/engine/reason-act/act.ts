@@ -9,7 +9,7 @@ import type {
 	EngineRequest,
 	EngineYield,
 } from "@nexus-stream/protocol/engine";
-import { resultSummary, unlessAborted } from "../kit/kit.ts";
+import { named, resultSummary, unlessAborted } from "../kit/kit.ts";
 import { toolResult } from "../pi/pi.ts";
 import type { ContextWords } from "../policy.ts";
 import type { ToolContext } from "../tool.ts";
@@ -259,8 +259,6 @@ export class Acting {
 
 const TOO_MANY = "not run: the run has reached its limit of tool calls";
 const CUT = "not run: your message was cut off at the output limit, and so may be the arguments; ask for less at once";
-
-const named = ({ callId, name }: RunToolCall) => ({ type: "tool" as const, callId, name });
 
 const resultOf = (call: RunToolCall, outcome: ToolOutcome | undefined, now: number): ToolResultMessage =>
 	toolResult({ ...call, id: call.callId, content: outcome?.content }, now);

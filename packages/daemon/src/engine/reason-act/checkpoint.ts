@@ -6,32 +6,22 @@ import type { Continued, EngineRequest } from "@nexus-stream/protocol/engine";
 import { toolResult, toPiMessages } from "../pi/pi.ts";
 
 /** Limits of one run, whichever agents take part in it. */
-export interface RunLimits {
-	modelCallsMax: number;
-	routesMax: number;
-	toolCallsMax: number;
-	/** Input and output together, over all model calls. */
-	tokensMax: number;
-	/** In US dollars, by the prices that the provider's list has. */
-	costUsdMax: number;
-	/** Limit of the text, and of the reasoning, of one activation. */
-	bufferCharsMax: number;
-	/** Reasoning blocks that are remembered, so that the execution log has each once. */
-	thinkingBlocksMax: number;
-	/** Custom state of tools, as JSON. */
-	customCharsMax: number;
-}
-
-export const RUN_LIMITS: RunLimits = {
+export const RUN_LIMITS = {
 	modelCallsMax: 64,
 	routesMax: 16,
 	toolCallsMax: 256,
+	/** Input and output together, over all model calls. */
 	tokensMax: 2_000_000,
+	/** In US dollars, by the prices that the provider's list has. */
 	costUsdMax: 10,
+	/** Limit of the text, and of the reasoning, of one activation. */
 	bufferCharsMax: 1024 * 1024,
+	/** Reasoning blocks that are remembered, so that the execution log has each once. */
 	thinkingBlocksMax: 1000,
+	/** Custom state of tools, as JSON. */
 	customCharsMax: 64 * 1024,
 };
+export type RunLimits = typeof RUN_LIMITS;
 
 /** One agent at work in one phase; an attempt is its whole tool loop until the model stops. */
 export interface Activation {

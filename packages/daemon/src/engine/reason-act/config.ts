@@ -1,48 +1,26 @@
 /** The `reasonAct:` section of `nexus.yaml`: how the model is reached, and the limits of the loop. */
 
-import { type PhasesConfig, phasesConfigSchema, TOOLS_IN_WORDS } from "../agents.ts";
+import type { z } from "zod";
+import { phasesConfigSchema, TOOLS_IN_WORDS } from "../agents.ts";
 import type { ConfigWords } from "../entry.ts";
-import { type PiConfig, piConfigShape } from "../pi/entry.ts";
+import { piConfigShape } from "../pi/entry.ts";
 import { ATTEMPTS_MAX } from "./termination.ts";
 
 /** The provider that needs neither a network nor a key. */
 export const SCRIPTED = "scripted";
 
 /** Everything may be left out; `docs/reason-act.md` has the defaults. Folders are the matter of `tools:`. */
-export interface ReasonActConfig extends Omit<PiConfig, "filesRoot"> {
-	/** With `provider: scripted`: a file of what the model says. */
-	script?: string;
-	/** In which a run begins. */
-	phase?: string;
-	/** In addition to the built-in ones, or in place of them. */
-	phases?: PhasesConfig;
-	termination?: "enforcing" | "lenient" | { module: string };
-	attemptsMax?: number;
-	modelCallsMax?: number;
-	routesMax?: number;
-	toolCallsMax?: number;
-	tokensMax?: number;
-	costUsdMax?: number;
-	toolsParallelMax?: number;
-	toolIndicatorGapMs?: number;
-	toolDurationMs?: number;
-	/** One shell command. */
-	commandMs?: number;
-	recentTransitionMs?: number;
-	/** By tool. */
-	timeoutMs?: Record<string, number>;
-	retriesMax?: number;
-	retryDelayMsMax?: number;
-}
-
 export const reasonActConfigSchema = (words: ConfigWords) => {
 	const { amount, byTool, count, countOrNone, group, ms, msOrNone, oneOfOrModule, text } = words;
 	const { filesRoot: _, ...model } = piConfigShape(words);
 	return group({
 		...model,
 		provider: text("openai, anthropic, google, scripted, or any name together with baseUrl"),
+		/** With `provider: scripted`: what the model says. */
 		script: text("a file in YAML or JSON; relative to this file"),
+		/** In which a run begins. */
 		phase: text("the name of a phase"),
+		/** In addition to the built-in ones, or in place of them. */
 		phases: phasesConfigSchema(words),
 		termination: oneOfOrModule(["enforcing", "lenient"], "./my-strategy.ts"),
 		attemptsMax: count,
@@ -54,6 +32,7 @@ export const reasonActConfigSchema = (words: ConfigWords) => {
 		toolsParallelMax: count,
 		toolIndicatorGapMs: msOrNone,
 		toolDurationMs: ms,
+		/** One shell command. */
 		commandMs: ms,
 		recentTransitionMs: msOrNone,
 		timeoutMs: byTool(ms, `a map from ${TOOLS_IN_WORDS} to milliseconds`),
@@ -61,6 +40,8 @@ export const reasonActConfigSchema = (words: ConfigWords) => {
 		retryDelayMsMax: ms,
 	});
 };
+
+export type ReasonActConfig = z.infer<ReturnType<typeof reasonActConfigSchema>>;
 
 export const REASON_ACT_DEFAULTS = {
 	attemptsMax: ATTEMPTS_MAX,

@@ -194,7 +194,7 @@ export class AgentLane {
 		const { setup, request, signal } = this.#run;
 		const { name, model, visible } = this.agent;
 		const offered = this.#offered;
-		this.state.countModelCall();
+		this.state.used.modelCalls += 1;
 		const call: ModelRequest = {
 			agent: name,
 			index: this.#run.progress.nextCall(name),

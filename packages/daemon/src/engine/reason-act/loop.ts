@@ -189,7 +189,7 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 
 	#route({ agent, say }: AgentLane, { agents, phase, reason, parallel = false }: RoutingDecision): void {
 		if (agent.orchestrator) {
-			this.#state.countRoute();
+			this.#state.used.routes += 1;
 			this.progress.notes.push({ agent: agent.name, text: reason || "It is your turn." });
 			const text = `${agents.join(parallel ? " and " : ", then ")}: ${reason}`;
 			this.log({
@@ -241,7 +241,8 @@ class LoopRun implements AsyncIterator<EngineYield, undefined>, LaneRun {
 			this.log({ kind: "reasoning", agent, text: reasoning });
 		// A refused call has used nothing.
 		const used = failed && !shown ? undefined : this.#usage.add({ agent, model }, heard.message.usage);
-		if (used) this.#state.countUsage(used.tokens, used.costUsd);
+		this.#state.used.tokens += used?.tokens ?? 0;
+		this.#state.used.costUsd += used?.costUsd ?? 0;
 		const how = failed ? (this.signal.aborted ? "was stopped" : "failed") : "answered";
 		const text = `${provider}/${model} ${how} after ${Math.round(ms)} ms`;
 		this.log({ kind: "model", agent, text, data: { ms, failed, ...(used && { tokens: used.tokens }) } });

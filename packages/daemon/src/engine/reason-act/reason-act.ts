@@ -9,7 +9,7 @@ import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { Engine } from "@nexus-stream/protocol/engine";
 import { type AgentConfig, agentProblems, isPromptFile, type PhasesConfig } from "../agents.ts";
 import type { EngineSetup, EnvironmentVariables } from "../entry.ts";
-import { chooseModel, loadModel } from "../pi/pi.ts";
+import { chooseModel, loadModel, SYSTEM_PROMPT } from "../pi/pi.ts";
 import { builtInTools, describeBy, type ToolRegistry, type ToolsConfig, toolRegistry } from "../tools/tools.ts";
 import { checkpointOf, RUN_LIMITS } from "./checkpoint.ts";
 import { REASON_ACT_DEFAULTS, type ReasonActConfig, SCRIPTED } from "./config.ts";
@@ -123,9 +123,6 @@ function phasesOf({ phases = {} }: ReasonActConfig): Record<string, PhaseRules> 
 	]);
 	return { ...PHASES, ...Object.fromEntries(own) };
 }
-
-const SYSTEM_PROMPT =
-	"You are a helpful assistant. Answer in Markdown, briefly and to the point. Use the tools you have when they help; say so when you do not know.";
 
 export type AgentsConfig = Readonly<Record<string, AgentConfig>>;
 

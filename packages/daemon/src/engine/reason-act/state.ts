@@ -59,7 +59,8 @@ export class RunState implements CustomState {
 		return this.#run.calls.filter(({ status }) => isOver(status));
 	}
 
-	get used(): Readonly<Used> {
+	/** Shared by all lanes: each adds what it uses. */
+	get used(): Used {
 		return this.#run.used;
 	}
 
@@ -173,19 +174,6 @@ export class RunState implements CustomState {
 			args: status === "announced" ? args : undefined,
 			agent: named ? agent : undefined,
 		}));
-	}
-
-	countModelCall(): void {
-		this.#run.used.modelCalls += 1;
-	}
-
-	countRoute(): void {
-		this.#run.used.routes += 1;
-	}
-
-	countUsage(tokens: number, costUsd: number): void {
-		this.#run.used.tokens += tokens;
-		this.#run.used.costUsd += costUsd;
 	}
 
 	/** Asked before a model call: what forbids one more, in words. */

@@ -3,7 +3,7 @@
 import { resolve } from "node:path";
 import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
-import type { EnvironmentVariables } from "../entry.ts";
+import type { EngineServices, EngineSetup } from "../entry.ts";
 import { fieldsOf, type Tool, type ToolQuestion, textResult } from "../tool.ts";
 import { checkToolRoot } from "./files/contained-path.ts";
 import { fileTools } from "./files/files.ts";
@@ -33,14 +33,10 @@ export interface BashConfig {
 
 export const OUTPUT_BYTES_MAX = 32 * 1024;
 
-export interface BuiltInSetup {
-	/** Relative paths start here. */
-	base: string;
-	env: EnvironmentVariables;
-	/** Paths that no tool may touch; left out when the tools are only listed. */
-	dataDir?: string;
-	protectedFiles?: readonly string[];
-	secretFiles?: readonly string[];
+/** The paths that no tool may touch are left out when the tools are only listed. */
+export interface BuiltInSetup
+	extends Pick<EngineSetup, "base" | "env">,
+		Partial<Pick<EngineServices, "dataDir" | "protectedFiles" | "secretFiles">> {
 	clock: Clock;
 }
 

@@ -4,14 +4,11 @@ import type { Tool as ModelTool } from "@earendil-works/pi-ai";
 import { NexusError, wordsOf } from "@nexus-stream/protocol";
 import type { Describe, Tool } from "../tool.ts";
 
-export interface ToolRegistry {
-	readonly tools: readonly Tool[];
-	find(name: string): Tool | undefined;
-}
+export type ToolRegistry = ReturnType<typeof toolRegistry>;
 
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
-export function toolRegistry(tools: readonly Tool[]): ToolRegistry {
+export function toolRegistry(tools: readonly Tool[]) {
 	const byName = new Map<string, Tool>();
 	for (const tool of tools) {
 		if (!NAME.test(tool.name))
@@ -19,10 +16,7 @@ export function toolRegistry(tools: readonly Tool[]): ToolRegistry {
 		if (byName.has(tool.name)) throw new NexusError("config", `there are two tools "${tool.name}"`);
 		byName.set(tool.name, tool);
 	}
-	return {
-		tools,
-		find: (name) => byName.get(name),
-	};
+	return { tools, find: (name: string) => byName.get(name) };
 }
 
 /** Checks arguments against a schema, with what can be read as the right type converted. Throws words for the model. */

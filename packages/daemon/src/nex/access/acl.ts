@@ -1,5 +1,6 @@
 /** Access rules: which senders may write to which agent, by channel and account, and the rights of those who may. Pure. */
 
+import { defined } from "../../std/defined.ts";
 import { commonGlobs, fitsSome } from "../../std/globs.ts";
 
 export interface AclConfig {
@@ -117,7 +118,8 @@ export function rightsOf(acl: AclConfig, ask: AclQuestion, agents: readonly stri
 	const isAllowed = (agent: string) => decide(acl, { ...ask, agent }).verdict === "allow";
 	const reached = agents.filter(isAllowed);
 	const limited = reached.length < agents.length ? { agents: reached } : {};
-	if (isOwner(acl, ask)) return { ...OWNER_RIGHTS, ...limited };
+	const verdict = decide(acl, ask);
+	if (verdict.verdict === "allow" && verdict.owner) return { ...OWNER_RIGHTS, ...limited };
 	const lists = (acl.allow ?? []).flatMap((entry) =>
 		typeof entry === "object" && entry.tools && fits(entry, ask) ? [entry.tools] : [],
 	);
@@ -128,33 +130,24 @@ export function rightsOf(acl: AclConfig, ask: AclQuestion, agents: readonly stri
 
 /** The rights that all of them have: text of a guest never runs with an owner's rights (A10). */
 export function commonRights(all: readonly Rights[]): Rights {
-	return all.reduce((one, other) => ({
-		owner: one.owner && other.owner,
-		...both("tools", one.tools, other.tools, commonGlobs),
-		...both("denied", one.denied, other.denied, (some, others) => [...new Set([...some, ...others])]),
-		...both("agents", one.agents, other.agents, (some, others) => some.filter((name) => others.includes(name))),
-	}));
-}
-
-function both<Key extends string>(
-	key: Key,
-	one: string[] | undefined,
-	other: string[] | undefined,
-	join: (some: string[], others: string[]) => string[],
-): { [key in Key]?: string[] } {
-	const value = one && other ? join(one, other) : (one ?? other);
-	return value === undefined ? {} : ({ [key]: value } as { [key in Key]: string[] });
+	type Join = (some: string[], others: string[]) => string[];
+	const both = (join: Join, one?: string[], other?: string[]) => (one && other ? join(one, other) : (one ?? other));
+	const either: Join = (some, others) => [...new Set([...some, ...others])];
+	const shared: Join = (some, others) => some.filter((name) => others.includes(name));
+	return all.reduce((one, other) =>
+		defined({
+			owner: one.owner && other.owner,
+			tools: both(commonGlobs, one.tools, other.tools),
+			denied: both(either, one.denied, other.denied),
+			agents: both(shared, one.agents, other.agents),
+		}),
+	);
 }
 
 /** Whether the other sender has fewer rights than the run. */
 export function narrows(run: Rights, other: Rights): boolean {
 	return JSON.stringify(commonRights([run, other])) !== JSON.stringify(commonRights([run, run]));
 }
-
-const isOwner = (acl: AclConfig, ask: AclQuestion): boolean => {
-	const verdict = decide(acl, ask);
-	return verdict.verdict === "allow" && verdict.owner;
-};
 
 /** An owner may approve everything, other admitted senders the tools that a matching entry of `allow` lists. */
 export function mayApprove(acl: AclConfig, ask: AclQuestion, tool: string): boolean {

@@ -115,12 +115,7 @@ const nameOf = ({ name, sender, channel }: Author): string =>
 
 const short = (text: string): string => shownText(text).replaceAll("\n", " ").slice(0, NAME_CHARS_MAX).toWellFormed();
 
-/** Whether a session's history is trusted: the owner's setting, otherwise the configuration. */
-export interface Trust {
-	of(session: string): Promise<boolean>;
-	/** Applies to the session's next runs. */
-	set(session: string, trusted: boolean): Promise<void>;
-}
+export type Trust = ReturnType<typeof createTrust>;
 
 export interface TrustDeps {
 	bus: Pick<Bus, "write">;
@@ -132,12 +127,14 @@ export interface TrustDeps {
 /** The owner waits for the commit. */
 const WRITE_MS_MAX = 1000;
 
-export const createTrust = ({ bus, ledger, config, clock }: TrustDeps): Trust => ({
-	async of(session) {
+/** Whether a session's history is trusted: the owner's setting, otherwise the configuration. */
+export const createTrust = ({ bus, ledger, config, clock }: TrustDeps) => ({
+	async of(session: string): Promise<boolean> {
 		const set = await ledger.trust.get(session);
 		return set ?? own(config().sessions, session)?.trustHistory === true;
 	},
-	async set(session, trusted) {
+	/** Applies to the session's next runs. */
+	async set(session: string, trusted: boolean): Promise<void> {
 		const at = clock.now();
 		const text = trusted ? "the owner trusts the history" : "the owner trusts the history no longer";
 		const entry = { session, at, kind: "note", text, data: { trust_history: trusted } };

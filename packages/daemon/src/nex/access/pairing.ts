@@ -23,20 +23,7 @@ export interface Stranger extends Person {
 /** `code` is set when it is to be sent to the sender now. */
 export type PairingAnswer = { because: string; code?: string };
 
-export interface PairingService {
-	isPaired(person: Person): Promise<boolean>;
-	/** Handles a message of an unknown sender. */
-	ask(stranger: Stranger): Promise<PairingAnswer>;
-	/**
-	 * Rejects with `not_found` for an unknown code, `expired` for one that is too old. `onApproved` is called once, however often the same code
-	 * is entered.
-	 */
-	approve(code: string, onApproved?: (approved: Pairing) => void): Promise<Pairing>;
-	/** Rejects with `not_found` when the sender is neither paired nor waits for approval. */
-	revoke(person: Person): Promise<void>;
-	/** Newest first. */
-	list(): Promise<Pairing[]>;
-}
+export type PairingService = ReturnType<typeof createPairingService>;
 
 /** Without letters and digits that look alike. */
 const CODE_ALPHABET = "23456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -55,7 +42,7 @@ export interface PairingServiceOptions {
 export const pairingText = (code: string): string =>
 	`I don't know you yet. The person who runs me can approve you with:\n\n\`nexus pair ${code}\`\n\nThe code is valid for one hour.`;
 
-export function createPairingService({ bus, pairings, clock, random, limits }: PairingServiceOptions): PairingService {
+export function createPairingService({ bus, pairings, clock, random, limits }: PairingServiceOptions) {
 	/** One change of an account's pairings at a time, so that none is based on outdated rows (ST11). */
 	const queue = createKeyedQueue();
 	const ofAccount = <T>({ channel, account }: Omit<Person, "sender">, work: () => Promise<T>) =>
@@ -89,9 +76,11 @@ export function createPairingService({ bus, pairings, clock, random, limits }: P
 		throw new NexusError("not_found", `No pending request has the code ${code}; \`nexus pair\` lists them.`);
 	};
 	return {
-		isPaired: async (person) => (await pairings.get(person))?.state === "approved",
-		ask: (stranger) => ofAccount(stranger, () => ask(stranger)),
-		async approve(given, onApproved) {
+		isPaired: async (person: Person) => (await pairings.get(person))?.state === "approved",
+		/** Handles a message of an unknown sender. */
+		ask: (stranger: Stranger) => ofAccount(stranger, () => ask(stranger)),
+		/** Rejects with `not_found` for an unknown code, `expired` for one that is too old. `onApproved` is called once, however often it is entered. */
+		async approve(given: string, onApproved?: (approved: Pairing) => void): Promise<Pairing> {
 			const code = given.replace(/[\s-]/g, "").toUpperCase();
 			return ofAccount(await byCode(code), async () => {
 				const pairing = await byCode(code);
@@ -105,13 +94,15 @@ export function createPairingService({ bus, pairings, clock, random, limits }: P
 				return approved;
 			});
 		},
-		revoke: (person) =>
+		/** Rejects with `not_found` when the sender is neither paired nor waits for approval. */
+		revoke: (person: Person) =>
 			ofAccount(person, async () => {
 				if (!(await pairings.get(person)))
 					throw new NexusError("not_found", `${person.sender} is not paired on ${person.channel}/${person.account}.`);
 				await bus.write([pairingWrites.remove(person)], WRITE_MS_MAX);
 			}),
-		async list() {
+		/** Newest first. */
+		async list(): Promise<Pairing[]> {
 			const now = clock.now();
 			return (await pairings.list()).filter((pairing) => !isOver(pairing, now));
 		},

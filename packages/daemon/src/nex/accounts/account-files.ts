@@ -4,24 +4,14 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "nod
 import { dirname, join } from "node:path";
 import { signalGroup } from "../../std/line-process.ts";
 
-export interface AccountFiles {
-	/** The environment of an adapter process. */
-	env: Record<string, string>;
-	/** Records a pid, so that the next daemon can end the process if it outlives this one. */
-	onSpawn(verb: string, pid: number): void;
-}
+export type AccountFiles = ReturnType<typeof prepareAccountFiles>;
 
 /** Makes a channel or account name safe as a file name. */
 const safe = (name: string): string => encodeURIComponent(name).replaceAll(".", "%2E");
 
 const folderOf = (dataDir: string): string => join(dataDir, "adapters");
 
-export function prepareAccountFiles(
-	dataDir: string,
-	channel: string,
-	id: string,
-	settings: Record<string, string>,
-): AccountFiles {
+export function prepareAccountFiles(dataDir: string, channel: string, id: string, settings: Record<string, string>) {
 	const folder = join(folderOf(dataDir), safe(channel), safe(id));
 	mkdirSync(folder, { recursive: true, mode: 0o700 });
 	const account = join(folder, "account.json");
@@ -29,8 +19,10 @@ export function prepareAccountFiles(
 	rmSync(account, { force: true });
 	writeFileSync(account, JSON.stringify({ id, settings }), { mode: 0o600 });
 	return {
+		/** The environment of an adapter process. */
 		env: { ...inherited(process.env), NEXUS_ACCOUNT_FILE: account, NEXUS_STATE_FILE: join(folder, "state.json") },
-		onSpawn: (verb, pid) => note(folder, verb, pid),
+		/** Records a pid, so that the next daemon can end the process if it outlives this one. */
+		onSpawn: (verb: string, pid: number) => note(folder, verb, pid),
 	};
 }
 

@@ -4,20 +4,9 @@ import { NexusError } from "@nexus-stream/protocol";
 import { own } from "@nexus-stream/protocol/own";
 import type { AccountChanges, AccountName, AdapterConfig, ChannelConfig } from "../port.ts";
 import { type AccountOptions, ChannelAccount } from "./account.ts";
-import { createInfoCache, type InfoCache } from "./one-shot.ts";
+import { createInfoCache } from "./one-shot.ts";
 
-export interface Accounts {
-	readonly infos: InfoCache;
-	/** Throws `not_found` for an account that is not configured. */
-	check(channel: string, id: string): void;
-	/** Throws like `check`. */
-	of(channel: string, id: string): ChannelAccount;
-	/** Every configured account. */
-	all(): ChannelAccount[];
-	/** Applies another configuration. The caller has to stop the `retired` accounts, which were removed or changed: `of` no longer returns them. */
-	reconfigure(adapters: AdapterConfig): AccountChanges & { retired: ChannelAccount[] };
-	stop(): Promise<void>;
-}
+export type Accounts = ReturnType<typeof createAccounts>;
 
 const keyOf = (channel: string, id: string): string => `${channel}/${id}`;
 
@@ -34,7 +23,7 @@ function namesOf(adapters: AdapterConfig): Map<string, { name: AccountName; text
 
 export type AccountDeps = Omit<AccountOptions, "channel" | "id" | "config" | "infos" | "stopping">;
 
-export function createAccounts(configured: AdapterConfig, deps: AccountDeps): Accounts {
+export function createAccounts(configured: AdapterConfig, deps: AccountDeps) {
 	let adapters = configured;
 	const controller = new AbortController();
 	const stopping = controller.signal;
@@ -60,11 +49,15 @@ export function createAccounts(configured: AdapterConfig, deps: AccountDeps): Ac
 	};
 	return {
 		infos,
-		check: (channel, id) => void configOf(channel, id),
+		/** Throws `not_found` for an account that is not configured. */
+		check: (channel: string, id: string) => void configOf(channel, id),
+		/** Throws like `check`. */
 		of,
+		/** Every configured account. */
 		all: () =>
 			Object.entries(adapters).flatMap(([channel, { accounts }]) => Object.keys(accounts).map((id) => of(channel, id))),
-		reconfigure(next) {
+		/** Applies another configuration. The caller has to stop the `retired` accounts, which were removed or changed: `of` no longer returns them. */
+		reconfigure(next: AdapterConfig): AccountChanges & { retired: ChannelAccount[] } {
 			const before = namesOf(adapters);
 			const after = namesOf(next);
 			const changes = {
@@ -85,7 +78,7 @@ export function createAccounts(configured: AdapterConfig, deps: AccountDeps): Ac
 			onStatus();
 			return { ...changes, retired };
 		},
-		async stop() {
+		async stop(): Promise<void> {
 			controller.abort();
 			await Promise.all([...made.values()].map((account) => account.stop()));
 		},

@@ -15,13 +15,9 @@ export interface AnswerRules {
 	late(waitedMs: number): void;
 }
 
-export interface AnswerWatch {
-	/** The process reported progress on this answer. */
-	touch(): void;
-	end(): void;
-}
+export type AnswerWatch = ReturnType<typeof watchAnswer>;
 
-export function watchAnswer({ clock, answerMs, giveUpMs, paused, receivedAt, late }: AnswerRules): AnswerWatch {
+export function watchAnswer({ clock, answerMs, giveUpMs, paused, receivedAt, late }: AnswerRules) {
 	let since = clock.now();
 	let cancel = () => {};
 	const dueAt = () => Math.min(Math.max(since, receivedAt()) + answerMs, since + Math.max(answerMs, giveUpMs));
@@ -35,7 +31,8 @@ export function watchAnswer({ clock, answerMs, giveUpMs, paused, receivedAt, lat
 	};
 	schedule();
 	return {
-		touch() {
+		/** The process reported progress on this answer. */
+		touch(): void {
 			since = clock.now();
 			cancel();
 			schedule();

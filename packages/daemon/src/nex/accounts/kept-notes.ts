@@ -34,38 +34,28 @@ export interface NoteFiles {
 	notes: string;
 }
 
-export interface KeptNotes {
-	/** Before a process starts: records what only the files contain, and writes what is on record into the files. */
-	prepare(): Promise<void>;
-	take(line: KeepLine, process: Pick<LineProcess, "write">): void;
-}
-
-/** One object per account: two that wrote the same files would overwrite each other's changes. */
-export interface NoteKeeping {
-	of(owner: NoteOwner, files: NoteFiles): KeptNotes;
-	/** After a takeover of another daemon's deliveries: gives the running processes the notes which that daemon recorded. */
-	catchUp(owner: NoteOwner): Promise<void>;
-	/** Resolves when every line is on record, or never will be. */
-	settled(): Promise<unknown>;
-}
+export type NoteKeeping = ReturnType<typeof createNoteKeeping>;
 
 /** Runs the work of one account after the account's earlier work. */
 type InTurn = (work: () => Promise<void>) => Promise<void>;
 
-export function createNoteKeeping(store: NoteStore): NoteKeeping {
+/** One object per account: two that wrote the same files would overwrite each other's changes. */
+export function createNoteKeeping(store: NoteStore) {
 	const made = new Map<string, KeptNotes>();
 	const queue = createKeyedQueue();
 	const keyOf = ({ channel, account }: NoteOwner) => JSON.stringify([channel, account]);
 	return {
-		of(owner, files) {
+		of(owner: NoteOwner, files: NoteFiles): KeptNotes {
 			const key = keyOf(owner);
-			const kept = made.get(key) ?? new AccountNotes(owner, files, store, (work) => queue.run(key, work));
+			const kept = made.get(key) ?? new KeptNotes(owner, files, store, (work) => queue.run(key, work));
 			made.set(key, kept);
 			return kept;
 		},
-		async catchUp(owner) {
+		/** After a takeover of another daemon's deliveries: gives the running processes the notes which that daemon recorded. */
+		async catchUp(owner: NoteOwner): Promise<void> {
 			await made.get(keyOf(owner))?.prepare();
 		},
+		/** Resolves when every line is on record, or never will be. */
 		settled: () => queue.idle(),
 	};
 }
@@ -75,7 +65,7 @@ interface PendingLine {
 	process: Pick<LineProcess, "write">;
 }
 
-class AccountNotes implements KeptNotes {
+export class KeptNotes {
 	readonly #owner: NoteOwner;
 	readonly #files: NoteFiles;
 	readonly #store: NoteStore;
@@ -95,6 +85,7 @@ class AccountNotes implements KeptNotes {
 		this.#file = openNotes(files.notes);
 	}
 
+	/** Before a process starts: records what only the files contain, and writes what is on record into the files. */
 	prepare(): Promise<void> {
 		return this.#inTurn(() => this.#synchronise());
 	}

@@ -19,7 +19,7 @@ export interface ProcessSpec {
 	mayIgnoreInput?: boolean;
 }
 
-export interface ProcessEvents {
+interface ProcessEvents {
 	/** The objects of one chunk of output, in order. */
 	lines(values: object[]): void;
 	garbage(fault: LineFault): void;
@@ -33,23 +33,9 @@ export interface Exit {
 	detail: string;
 }
 
-export interface LineProcess {
-	readonly pid: number | undefined;
-	/** Writes a value, or the JSON of one. `begun` is called when the process may have read the line, and never if it certainly has not. */
-	write(line: object | string, begun?: () => void): void;
-	/** Resolves when the pipe has room for another write; callers are served one at a time. */
-	turn(): Promise<void>;
-	/** Stops reading its output until `resume`: its pipe fills and the process waits. */
-	pause(): void;
-	resume(): void;
-	/** Ends its input after the lines written so far. */
-	end(): void;
-	/** Ends its input, then sends SIGTERM, then SIGKILL. Resolves when the process has ended. */
-	stop(): Promise<void>;
-	kill(why: string): void;
-}
+export type LineProcess = ReturnType<typeof startProcess>;
 
-export function startProcess(spec: ProcessSpec, events: ProcessEvents): LineProcess {
+export function startProcess(spec: ProcessSpec, events: ProcessEvents) {
 	const { clock, limits, log, facts } = spec;
 	const supervised = superviseChild({ ...spec, ...limits }, ({ code, detail, why }) => {
 		stopWatching();
@@ -84,18 +70,23 @@ export function startProcess(spec: ProcessSpec, events: ProcessEvents): LineProc
 	});
 	child.stderr.on("error", (cause) => log.warn({ ...facts, error: cause.message }, "the adapter's stderr broke"));
 
+	/** Ends its input after the lines written so far. */
 	const endInput = () => void writer.flushed().then(() => child.stdin.end());
 
 	return {
 		pid: child.pid,
-		write: (line, begun) => {
+		/** Writes a value, or the JSON of one. `begun` is called when the process may have read the line, and never if it certainly has not. */
+		write(line: object | string, begun?: () => void): void {
 			// Not after the process has ended, which destroys its pipes.
 			if (child.stdin.writable) writer.write(line, begun);
 		},
+		/** Resolves when the pipe has room for another write; callers are served one at a time. */
 		turn: turns.turn,
+		/** Stops reading its output until `resume`: its pipe fills and the process waits. */
 		pause: () => void child.stdout.pause(),
 		resume: () => void child.stdout.resume(),
 		end: endInput,
+		/** Ends its input, then sends SIGTERM, then SIGKILL. Resolves when the process has ended. */
 		stop: () => supervised.stop(endInput),
 		kill,
 	};

@@ -154,14 +154,10 @@ export interface InfoCacheOptions extends Omit<OneShotOptions, "onSpawn"> {
 	onInfo(): void;
 }
 
-/** The `info` of each channel's adapter. Asked once; after a failure the next caller asks again. */
-export interface InfoCache {
-	ask(channel: string): Promise<AdapterInfo>;
-	/** The last answer, or why there was none. */
-	cached(channel: string): { info?: AdapterInfo; error?: string };
-}
+export type InfoCache = ReturnType<typeof createInfoCache>;
 
-export function createInfoCache(adapters: () => AdapterConfig, options: InfoCacheOptions): InfoCache {
+/** The `info` of each channel's adapter. Asked once; after a failure the next caller asks again. */
+export function createInfoCache(adapters: () => AdapterConfig, options: InfoCacheOptions) {
 	const { dataDir, onInfo } = options;
 	const pending = new Map<string, Promise<AdapterInfo>>();
 	const cache = new Map<string, { info?: AdapterInfo; error?: string }>();
@@ -172,8 +168,9 @@ export function createInfoCache(adapters: () => AdapterConfig, options: InfoCach
 		return askInfo(channel, commandOf(channel, config), env, { ...options, onSpawn });
 	};
 	return {
-		cached: (channel) => cache.get(channel) ?? {},
-		ask(channel) {
+		/** The last answer, or why there was none. */
+		cached: (channel: string) => cache.get(channel) ?? {},
+		ask(channel: string): Promise<AdapterInfo> {
 			const before = pending.get(channel);
 			if (before) return before;
 			const answer = start(channel);

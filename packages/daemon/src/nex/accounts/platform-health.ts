@@ -4,27 +4,23 @@ import type { StreamStatus } from "@nexus-stream/adapter/port";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import { sleep } from "@nexus-stream/protocol/retry";
 
-export interface RatePause {
-	/** Nothing new is sent for this long. */
-	pause(ms: number): void;
-	/** Resolves when the account may send, or the signal aborts. */
-	open(signal: AbortSignal): Promise<void>;
-	/** Milliseconds since the epoch; undefined while nothing is paused. */
-	readonly pausedUntil: number | undefined;
-}
+export type RatePause = ReturnType<typeof createRatePause>;
 
 const PAUSE_MS_MAX = 3_600_000;
 
-export function createRatePause(clock: Clock): RatePause {
+export function createRatePause(clock: Clock) {
 	let until = 0;
 	return {
-		pause(ms) {
+		/** Nothing new is sent for this long. */
+		pause(ms: number): void {
 			until = Math.max(until, clock.now() + Math.min(Math.max(0, ms), PAUSE_MS_MAX));
 		},
-		async open(signal) {
+		/** Resolves when the account may send, or the signal aborts. */
+		async open(signal: AbortSignal): Promise<void> {
 			while (!signal.aborted && clock.now() < until) await sleep(clock, until - clock.now(), signal);
 		},
-		get pausedUntil() {
+		/** Milliseconds since the epoch; undefined while nothing is paused. */
+		get pausedUntil(): number | undefined {
 			return clock.now() < until ? until : undefined;
 		},
 	};
@@ -32,24 +28,21 @@ export function createRatePause(clock: Clock): RatePause {
 
 type CallReport = Pick<Extract<StreamStatus, { type: "call" }>, "ok" | "call" | "detail">;
 
-export interface CallHealth {
-	note(call: CallReport): void;
-	/** Why the platform did not answer the last call; undefined when it did, or the call is more than a minute old. */
-	error(): string | undefined;
-}
+export type CallHealth = ReturnType<typeof createCallHealth>;
 
 /** Older failures say nothing about the present. */
 const FAILURE_KEPT_MS = 60_000;
 /** All other refusals are answers: about a chat, a text, or the rate. */
 const UNANSWERED = /^(?:unavailable|unknown_outcome): /;
 
-export function createCallHealth(clock: Clock): CallHealth {
+export function createCallHealth(clock: Clock) {
 	let failed: { error: string; at: number } | undefined;
 	return {
-		note({ ok, detail = "" }) {
+		note({ ok, detail = "" }: CallReport): void {
 			if (ok || !UNANSWERED.test(detail)) failed = undefined;
 			else failed = { error: detail.replace(UNANSWERED, ""), at: clock.now() };
 		},
+		/** Why the platform did not answer the last call; undefined when it did, or the call is more than a minute old. */
 		error: () => (failed && clock.now() - failed.at < FAILURE_KEPT_MS ? failed.error : undefined),
 	};
 }

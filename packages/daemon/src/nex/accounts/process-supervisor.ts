@@ -4,8 +4,6 @@ import type { KeepLine } from "@nexus-stream/adapter/port";
 import type { LineFault } from "@nexus-stream/adapter/serve/lines";
 import { checkLine, KEEP_SHAPES, type Shapes } from "@nexus-stream/adapter/shapes";
 import { exitCodeOf, wordsOf } from "@nexus-stream/protocol";
-import type { Clock } from "@nexus-stream/protocol/clock";
-import type { Log } from "@nexus-stream/protocol/log";
 import {
 	type ProcessPhase,
 	type RestartRules,
@@ -14,9 +12,8 @@ import {
 	stepSupervision,
 	UNSTARTED,
 } from "../../std/supervision.ts";
-import type { ProcessLimits } from "../limits.ts";
 import type { KeptNotes } from "./kept-notes.ts";
-import { type Exit, type LineProcess, startProcess } from "./line-process.ts";
+import { type Exit, type LineProcess, type ProcessSpec, startProcess } from "./line-process.ts";
 
 export interface ProcessStatus {
 	/** `unreachable`: the process runs, but its platform does not answer. */
@@ -31,17 +28,9 @@ export interface ProcessStatus {
 	lastError?: string;
 }
 
-export interface ProcessSupervisorOptions {
-	command: readonly string[];
-	env: Record<string, string>;
-	facts: object;
-	/** The process is useful even when it does not read its input. */
-	mayIgnoreInput?: boolean;
-	limits: ProcessLimits;
+export interface ProcessSupervisorOptions extends ProcessSpec {
 	rules: RestartRules;
-	clock: Clock;
 	random: () => number;
-	log: Log;
 	/** Records the pid, so that the next daemon can end a process that outlived this one. */
 	onSpawn(pid: number): void;
 	/** Called whenever `status` may have changed. */
@@ -87,26 +76,20 @@ export class ProcessSupervisor {
 	}
 
 	/** Requests the process and resolves once it runs. Rejects when the signal aborts. */
-	running(signal: AbortSignal): Promise<LineProcess> {
-		if (this.#stopped || signal.aborted) return Promise.reject(aborted());
-		if (this.current) return Promise.resolve(this.current);
-		return new Promise((resolve, reject) => {
-			const forget = () => {
-				this.#waiting.delete(done);
-				signal.removeEventListener("abort", fail);
-			};
-			const done = (started: LineProcess) => {
-				forget();
-				resolve(started);
-			};
-			const fail = () => {
-				forget();
-				reject(aborted());
-			};
-			this.#waiting.add(done);
-			signal.addEventListener("abort", fail, { once: true });
-			this.#apply({ type: "want" });
-		});
+	async running(signal: AbortSignal): Promise<LineProcess> {
+		if (this.#stopped || signal.aborted) throw aborted();
+		if (this.current) return this.current;
+		const { promise, resolve, reject } = Promise.withResolvers<LineProcess>();
+		const fail = () => reject(aborted());
+		this.#waiting.add(resolve);
+		signal.addEventListener("abort", fail, { once: true });
+		this.#apply({ type: "want" });
+		try {
+			return await promise;
+		} finally {
+			this.#waiting.delete(resolve);
+			signal.removeEventListener("abort", fail);
+		}
 	}
 
 	status(): ProcessStatus {

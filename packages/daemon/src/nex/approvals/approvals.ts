@@ -6,7 +6,7 @@ import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { type ApprovalDecision, type Broker, isPersons } from "../../broker/broker.ts";
 import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
-import type { Approval } from "../../ledger/approvals/port.ts";
+import type { Approval, Requester } from "../../ledger/approvals/port.ts";
 import { type InboundEvent, inboxWrites } from "../../ledger/inbox/port.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { type AclQuestion, isApprovedIn, mayApprove } from "../access/acl.ts";
@@ -46,13 +46,7 @@ export interface ChatApprovalsDeps {
 }
 
 /** A person in a chat, as the platform identifies them. */
-export interface ChatPerson {
-	channel: string;
-	account: string;
-	sender: string;
-	senderName?: string;
-	chat: { id: string; type: "direct" | "group" };
-}
+type ChatPerson = Omit<Requester, "only" | "target">;
 
 /** A pressed button of a question that was asked in a chat. */
 export interface ChannelChoice {

@@ -10,16 +10,7 @@ import type { Ledger } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
 import type { ApprovalsConfig } from "../inbox/config.ts";
 
-export interface SessionGrants {
-	load(): Promise<void>;
-	/** The approver of a grant that covers the call, in words. */
-	agreed(row: Approval): string | undefined;
-	/** The write commits with the decision. Throws `invalid` when the call has several requesters. */
-	granting(row: Approval, by: string): { write: Write; done(): void };
-	/** Newest first. */
-	list(): Grant[];
-	revoke(id: string): Promise<void>;
-}
+export type SessionGrants = ReturnType<typeof createGrants>;
 
 /** Grants of all sessions. */
 const GRANTS_MAX = 1000;
@@ -32,19 +23,21 @@ export interface SessionGrantsDeps {
 	clock: Clock;
 }
 
-export function createGrants({ bus, ledger, config, clock }: SessionGrantsDeps): SessionGrants {
+export function createGrants({ bus, ledger, config, clock }: SessionGrantsDeps) {
 	let grants: Grant[] = [];
 	const prefixOf = ({ tool, args }: Approval) =>
 		(own(config().prefixes, tool) ?? []).find((prefix) => beginsPlainly(commandOf(args), prefix));
 	return {
-		async load() {
+		async load(): Promise<void> {
 			grants = [...(await ledger.grants.list())];
 		},
-		agreed(row) {
+		/** The approver of a grant that covers the call, in words. */
+		agreed(row: Approval): string | undefined {
 			const found = grants.find((grant) => covers(grant, row));
 			return found && `${found.by} (allowed for this session)`;
 		},
-		granting(row, by) {
+		/** The write commits with the decision. Throws `invalid` when the call has several requesters. */
+		granting(row: Approval, by: string): { write: Write; done(): void } {
 			const { requester, session, agent, tool, digest, id } = row;
 			if (!requester?.only)
 				throw new NexusError("invalid", "several people wrote this request: it can be approved only once");
@@ -68,8 +61,9 @@ export function createGrants({ bus, ledger, config, clock }: SessionGrantsDeps):
 			};
 			return { write: grantWrites.save(grant), done: () => void grants.unshift(grant) };
 		},
+		/** Newest first. */
 		list: () => [...grants],
-		async revoke(id) {
+		async revoke(id: string): Promise<void> {
 			if (!grants.some((grant) => grant.id === id)) throw new NexusError("not_found", `there is no grant ${id}`);
 			await bus.write([grantWrites.revoke(id)], WRITE_MS_MAX);
 			grants = grants.filter((grant) => grant.id !== id);

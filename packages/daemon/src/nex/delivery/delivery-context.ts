@@ -8,18 +8,23 @@ import type { ChannelAccount } from "../accounts/account.ts";
 import type { OutboundLimits } from "../limits.ts";
 import type { LiveDelivery } from "./live-delivery.ts";
 
-export interface DeliveryContext {
-	live: LiveDelivery;
-	target: Target;
-	account: ChannelAccount;
-	info: AdapterInfo;
+/** The means of every delivery. */
+export interface DeliveryMeans {
 	bus: Bus;
 	limits: OutboundLimits;
 	clock: Clock;
 	random: () => number;
 	log: Log;
-	/** Aborts when this process stops, or another daemon has taken the delivery over. */
+	/** Aborts when this process stops. */
 	signal: AbortSignal;
+}
+
+/** Its signal also aborts when another daemon has taken the delivery over. */
+export interface DeliveryContext extends DeliveryMeans {
+	live: LiveDelivery;
+	target: Target;
+	account: ChannelAccount;
+	info: AdapterInfo;
 	/** Options sent to the adapter. */
 	options: DeliveryOptions;
 	/** The message has these buttons. */

@@ -3,35 +3,24 @@
 import type { AdapterInfo, Target } from "@nexus-stream/adapter/port";
 import { NexusError, toNexusError } from "@nexus-stream/protocol";
 import type { DeliveryMode } from "@nexus-stream/protocol/api";
-import type { Clock } from "@nexus-stream/protocol/clock";
 import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
-import type { Log } from "@nexus-stream/protocol/log";
 import { backoffMs, sleep } from "@nexus-stream/protocol/retry";
-import type { Bus } from "../../bus/bus.ts";
 import type { Delivery, MessageAddress } from "../../ledger/deliveries/port.ts";
 import type { ChannelAccount } from "../accounts/account.ts";
 import type { Accounts } from "../accounts/accounts.ts";
-import type { OutboundLimits } from "../limits.ts";
 import type { DeliverOptions, StreamingConfig } from "../port.ts";
 import { deliverBySend } from "./blocks/send-delivery.ts";
-import { type DeliveryContext, type DeliveryOutcome, factsOf } from "./delivery-context.ts";
+import { type DeliveryContext, type DeliveryMeans, type DeliveryOutcome, factsOf } from "./delivery-context.ts";
 import { isAttachmentNonce, LiveDelivery } from "./live-delivery.ts";
 import { DeliveryRecord, type Records } from "./record.ts";
 import { doubtOf } from "./stream/half-shown.ts";
 import { deliverByStream } from "./stream/stream-delivery.ts";
 
-export interface DeliveryRunnerDeps {
-	bus: Bus;
+export interface DeliveryRunnerDeps extends DeliveryMeans {
 	records: Records;
 	accounts: Accounts;
-	limits: OutboundLimits;
-	clock: Clock;
 	/** The time written into rows. */
 	stamp: () => number;
-	random: () => number;
-	log: Log;
-	/** Aborts when this process stops. */
-	signal: AbortSignal;
 }
 
 export class DeliveryRunner {
@@ -134,9 +123,8 @@ export class DeliveryRunner {
 	}
 
 	async #deliver(live: LiveDelivery): Promise<DeliveryOutcome> {
-		const { bus, limits, clock, random, log, accounts } = this.#deps;
 		const { row } = live;
-		const account = accounts.of(row.channel, row.account);
+		const account = this.#deps.accounts.of(row.channel, row.account);
 		const signal = AbortSignal.any([this.#signal, account.retired]);
 		const info = await this.#infoOf(account, signal);
 		if (!info) return { state: "left" };
@@ -146,14 +134,10 @@ export class DeliveryRunner {
 		const tools = options.tools ?? streaming.tools;
 		const { placeholder } = streaming;
 		const context: DeliveryContext = {
+			...this.#deps,
 			live,
 			account,
 			info,
-			bus,
-			limits,
-			clock,
-			random,
-			log,
 			signal,
 			target: row.target as Target,
 			options: tools === undefined ? { placeholder, errorText } : { tools, placeholder, errorText },

@@ -2,20 +2,16 @@
 
 import type { MessageFailure } from "@nexus-stream/adapter/port";
 import { Refused } from "@nexus-stream/protocol";
-import type { Log } from "@nexus-stream/protocol/log";
 import { type Deliveries, deliveryWrites, type MessageAddress } from "../../ledger/deliveries/port.ts";
-import type { DeliveryRunner } from "./delivery-runner.ts";
-import { DeliveryRecord, type Records } from "./record.ts";
+import type { DeliveryRunner, DeliveryRunnerDeps } from "./delivery-runner.ts";
+import { DeliveryRecord } from "./record.ts";
 
 type Failure = MessageAddress & MessageFailure;
 
-export interface FailuresDeps {
+export interface FailuresDeps extends Pick<DeliveryRunnerDeps, "records" | "stamp" | "log"> {
 	deliveries: Deliveries;
-	records: Records;
 	/** A function, because the runner is created later. */
 	runner(): DeliveryRunner;
-	stamp: () => number;
-	log: Log;
 }
 
 export function createFailures(deps: FailuresDeps) {

@@ -29,6 +29,7 @@ import type {
 	PlatformCall,
 	RunDelivery,
 } from "../port.ts";
+import type { DeliveryMeans } from "./delivery-context.ts";
 import { DeliveryRunner } from "./delivery-runner.ts";
 import { createFailures } from "./failures.ts";
 import { newRow, type PlanDeps, planDelivery, type RecordedDelivery, take } from "./planned-deliveries.ts";
@@ -219,7 +220,7 @@ function assemble(options: OutboundOptions) {
 	const shared = { notes, dataDir, limits, clock, random, log, onCall, onStatus, onFailure: failures.take };
 	const accounts = createAccounts(adapters, shared);
 	const runner = new DeliveryRunner({ bus, records, accounts, limits, clock, stamp, random, log, signal });
-	const retirement = createRetirement({ runner, clock, log, limits }, signal);
+	const retirement = createRetirement(runner, { clock, log, limits, signal });
 	return {
 		bus,
 		write,
@@ -243,8 +244,8 @@ function assemble(options: OutboundOptions) {
 
 /** Stops accounts that were removed from the configuration or changed: first their deliveries may finish, then their processes end. */
 function createRetirement(
-	{ runner, clock, log, limits }: { runner: DeliveryRunner; clock: Clock; log: Log; limits: OutboundLimits },
-	signal: AbortSignal,
+	runner: DeliveryRunner,
+	{ clock, log, limits, signal }: Pick<DeliveryMeans, "clock" | "log" | "limits" | "signal">,
 ) {
 	const leaving = new Set<Promise<void>>();
 

@@ -19,21 +19,16 @@ import { type Deliveries, type Delivery, deliveryWrites, type NewDelivery } from
 import type { Write } from "../../std/write.ts";
 import type { Accounts } from "../accounts/accounts.ts";
 import type { DeliverRequest, PlannedDelivery, RunDelivery } from "../port.ts";
-import type { DeliveryRunner } from "./delivery-runner.ts";
+import type { DeliveryRunner, DeliveryRunnerDeps } from "./delivery-runner.ts";
 
 /** Deliveries of one run and account that are compared by chat. Equal addresses are unique in the store itself. */
 const CHATS_MAX = 1000;
 
-export interface PlanDeps {
-	bus: Bus;
+export interface PlanDeps extends Pick<DeliveryRunnerDeps, "bus" | "accounts" | "limits" | "stamp" | "signal"> {
 	write: Bus["write"];
 	deliveries: Deliveries;
-	accounts: Accounts;
 	runner: DeliveryRunner;
-	limits: { textCharsMax: number };
-	stamp: () => number;
 	byRun: KeyedQueue;
-	signal: AbortSignal;
 }
 
 export function planDelivery(accounts: Accounts, request: RunDelivery, now: number): PlannedDelivery {

@@ -4,11 +4,10 @@ import { buttonsFault, nonceOf, questionFault } from "@nexus-stream/adapter/host
 import type { Question, Target } from "@nexus-stream/adapter/port";
 import { isSameChat } from "@nexus-stream/platforms";
 import { NexusError, newId, Refused } from "@nexus-stream/protocol";
-import type { Clock } from "@nexus-stream/protocol/clock";
-import type { Log } from "@nexus-stream/protocol/log";
 import { backoffMs, sleep } from "@nexus-stream/protocol/retry";
 import type { Delivery } from "../../ledger/deliveries/port.ts";
 import type { AskChoice, AskRequest } from "../port.ts";
+import type { DeliveryMeans } from "./delivery-context.ts";
 import { type PlanDeps, type RecordedDelivery, take, writeTextLog } from "./planned-deliveries.ts";
 
 /** Deliveries of one question. */
@@ -66,10 +65,7 @@ async function ensureLog({ bus, stamp, byRun, signal }: PlanDeps, log: string, t
 	await byRun.run(log, write, signal);
 }
 
-interface SettleDeps extends PlanDeps {
-	clock: Clock;
-	log: Log;
-}
+type SettleDeps = PlanDeps & Pick<DeliveryMeans, "clock" | "log">;
 
 /** Replaces the buttons of a question by its outcome. Returns the messages to deliver where the question cannot be edited. */
 export async function settleQuestions(deps: SettleDeps, id: string, text: string): Promise<RecordedDelivery[]> {

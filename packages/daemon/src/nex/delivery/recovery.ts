@@ -1,29 +1,21 @@
 /** Takes over the unfinished deliveries of dead daemons: recent ones are finished, older ones are marked stale and logged. */
 
 import { decodeFrame, Refused } from "@nexus-stream/protocol";
-import type { Clock } from "@nexus-stream/protocol/clock";
-import type { Log } from "@nexus-stream/protocol/log";
 import { backoffMs } from "@nexus-stream/protocol/retry";
 import type { Bus } from "../../bus/bus.ts";
-import { type Deliveries, type Delivery, deliveryWrites } from "../../ledger/deliveries/port.ts";
+import { type Delivery, deliveryWrites } from "../../ledger/deliveries/port.ts";
 import { endOrphanedProcesses } from "../accounts/account-files.ts";
 import type { NoteKeeping } from "../accounts/kept-notes.ts";
-import type { DeliveryRunner } from "./delivery-runner.ts";
-import { orphanedTexts, PATIENCE_MS, sealOrphan } from "./planned-deliveries.ts";
+import type { DeliveryMeans } from "./delivery-context.ts";
+import { orphanedTexts, PATIENCE_MS, type PlanDeps, sealOrphan } from "./planned-deliveries.ts";
 
-export interface DeliveryRecoveryDeps {
-	bus: Bus;
-	write: Bus["write"];
-	deliveries: Deliveries;
-	runner: DeliveryRunner;
+export interface DeliveryRecoveryDeps
+	extends Omit<PlanDeps, "accounts" | "byRun" | "signal">,
+		Pick<DeliveryMeans, "clock" | "log"> {
 	notes: NoteKeeping;
 	dataDir: string;
-	limits: { staleMs: number; retryMs: number; retryMsMax: number };
-	clock: Clock;
-	stamp: () => number;
 	/** This process stops: the next one takes over the remainder. */
 	closing(): boolean;
-	log: Log;
 }
 
 /** Resolves after the first try of everything: a store that refuses commits does not prevent the daemon from starting. */

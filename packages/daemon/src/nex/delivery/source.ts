@@ -15,6 +15,7 @@ import {
 } from "@nexus-stream/protocol";
 import type { Log } from "@nexus-stream/protocol/log";
 import { type Batch, type Bus, follow } from "../../bus/bus.ts";
+import { defined } from "../../std/defined.ts";
 import { createMessageOrder } from "./stream/message-order.ts";
 
 /** A card, an image, or other content that is neither text nor a tool. Reasoning becomes a part when its passage has ended. */
@@ -249,11 +250,8 @@ function createEnds(): (frame: Frame) => { reason: string; facts: RunFacts; isEm
 		agents.delete(frame.message_id);
 		const { model, phase, reason, final } = frame;
 		const counts = Object.entries(frame.usage ?? {}).filter(([, count]) => count >= 0);
-		const facts: RunFacts = {};
-		if (agent !== undefined) facts.agent = agent;
-		if (model !== undefined) facts.model = model;
-		if (phase !== undefined) facts.phase = phase;
-		if (counts.length > 0) facts.usage = Object.fromEntries(counts);
+		const usage = counts.length > 0 ? Object.fromEntries(counts) : undefined;
+		const facts: RunFacts = defined({ agent, model, phase, usage });
 		return { reason, facts, isEmpty: !final && frame.total_chunks === 0 };
 	};
 }

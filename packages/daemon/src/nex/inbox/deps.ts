@@ -20,6 +20,7 @@ export interface InboxDeps {
 	ledger: Ledger;
 	pairing: PairingService;
 	outbound: Pick<DeliveryPort, "planDelivery" | "launch" | "settled" | "deliveries">;
+	/** Whether it streams its answers, and whether messages can join its runs. */
 	engine: Pick<Engine, "disableStreaming" | "injects">;
 	approvals: Pick<ChatApprovals, "takeMessage" | "decides">;
 	trust: Pick<Trust, "of">;

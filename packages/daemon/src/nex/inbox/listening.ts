@@ -21,14 +21,7 @@ export interface ListeningDeps {
 	log: Log;
 }
 
-export interface InboundListener {
-	start(): void;
-	/** Starts monitors for these accounts as well. */
-	add(accounts: readonly AccountName[]): void;
-	stop(): void;
-}
-
-export function createListening(deps: ListeningDeps): InboundListener {
+export function createListening(deps: ListeningDeps) {
 	const { outbound, config, limits, receive, onChoice, isConfigured, clock, log } = deps;
 	const cancels = new Set<() => void>();
 	let stopped = false;
@@ -71,7 +64,8 @@ export function createListening(deps: ListeningDeps): InboundListener {
 		cancels.add(cancel);
 	}
 
-	const add: InboundListener["add"] = (accounts) => {
+	/** Starts monitors for these accounts as well. */
+	const add = (accounts: readonly AccountName[]): void => {
 		if (stopped) return;
 		for (const [channel, group] of Map.groupBy(accounts, (account) => account.channel))
 			void listen(

@@ -41,12 +41,7 @@ export interface HookResult {
 	reject?: string;
 }
 
-export interface Hooks {
-	has(hook: HookName): boolean;
-	/** Every plugin sees the changes of those before it; the first rejection ends the calls. Never rejects. */
-	call(hook: HookName, request: HookRequest): Promise<HookResult>;
-	stats(): PluginStats[];
-}
+export type Hooks = ReturnType<typeof createHooks>;
 
 export interface HooksOptions {
 	plugins: readonly NamedPlugin[];
@@ -55,7 +50,7 @@ export interface HooksOptions {
 	log: Log;
 }
 
-export function createHooks({ plugins, limits, clock, log }: HooksOptions): Hooks {
+export function createHooks({ plugins, limits, clock, log }: HooksOptions) {
 	const stats = new Map(plugins.map(({ name }) => [name, { calls: 0, failures: 0, timeouts: 0, rejections: 0 }]));
 
 	async function once(plugin: NamedPlugin, hook: HookName, request: HookRequest): Promise<HookOutcome> {
@@ -92,8 +87,9 @@ export function createHooks({ plugins, limits, clock, log }: HooksOptions): Hook
 	}
 
 	return {
-		has: (hook) => plugins.some((plugin) => plugin[hook]),
-		async call(hook, request) {
+		has: (hook: HookName) => plugins.some((plugin) => plugin[hook]),
+		/** Every plugin sees the changes of those before it; the first rejection ends the calls. Never rejects. */
+		async call(hook: HookName, request: HookRequest): Promise<HookResult> {
 			const result: HookResult = { text: request.event.text, context: request.hooks.context, attached: [], calls: [] };
 			for (const plugin of plugins) {
 				if (!plugin[hook]) continue;
@@ -109,7 +105,7 @@ export function createHooks({ plugins, limits, clock, log }: HooksOptions): Hook
 			}
 			return result;
 		},
-		stats: () => [...stats].map(([name, counts]) => ({ name, ...counts })),
+		stats: (): PluginStats[] => [...stats].map(([name, counts]) => ({ name, ...counts })),
 	};
 }
 

@@ -23,10 +23,7 @@ interface OutletServing {
 	stream: { establish(): void };
 }
 
-interface PendingRead<Message> {
-	resolve(result: IteratorResult<Message, undefined>): void;
-	reject(cause: unknown): void;
-}
+type PendingRead<Message> = Omit<PromiseWithResolvers<IteratorResult<Message, undefined>>, "promise">;
 
 const DONE = { done: true, value: undefined } as const;
 

@@ -6,6 +6,7 @@
 import type { AssistantMessage } from "@earendil-works/pi-ai";
 import { wordsOf } from "@nexus-stream/protocol";
 import type { EngineEvent, EngineYield } from "@nexus-stream/protocol/engine";
+import { NOT_SILENT, named } from "../../kit/kit.ts";
 import { signedReasoning } from "../../pi/pi.ts";
 import type { RunState } from "../state.ts";
 import type { LlmEvent, ReportedTool } from "./model.ts";
@@ -29,9 +30,6 @@ export interface ReplySink {
 	visible: boolean;
 	describe(name: string, args: unknown): string;
 }
-
-/** A long tool call can take minutes to write: an empty delta resets the silence watchdog and shows nothing. */
-const NOT_SILENT: EngineEvent = { type: "text", delta: "" };
 
 /** Limit of one call's reasoning in the execution log. */
 const REASONING_CHARS_MAX = 8000;
@@ -119,15 +117,15 @@ class ReplyReader {
 		const id = String(event.id);
 		if (event.type === "tool_start") {
 			const call = state.startReported(id, name, jsonOf(event.args));
-			if (call) this.#show({ ...tool(call), status: "started", args: call.args, summary: describe(name, call.args) });
+			if (call) this.#show({ ...named(call), status: "started", args: call.args, summary: describe(name, call.args) });
 			return;
 		}
 		const status = event.failed === true ? "failed" : "completed";
 		const result = String(event.result);
 		const { call, missingStart } = state.endReported(id, name, status, result);
 		// Readers that count running tools need a start.
-		if (missingStart) this.#show({ ...tool(call), status: "started", summary: describe(name, call.args) });
-		this.#show({ ...tool(call), status, result });
+		if (missingStart) this.#show({ ...named(call), status: "started", summary: describe(name, call.args) });
+		this.#show({ ...named(call), status, result });
 	}
 
 	#finish(found: AssistantMessage): ModelReply {
@@ -151,8 +149,6 @@ class ReplyReader {
 		for (const piece of this.#splitter.end()) this.#show(piece);
 	}
 }
-
-const tool = ({ callId, name }: { callId: string; name: string }) => ({ type: "tool" as const, callId, name });
 
 const STOPS: readonly unknown[] = ["stop", "length", "toolUse", "error", "aborted"];
 

@@ -14,19 +14,13 @@ export interface GuardOptions {
 	secretFiles?: readonly string[] | undefined;
 }
 
-/** By absolute paths, as an agent's own tools have them. */
-export interface GuardedFiles {
-	readFile(asked: string): Promise<Buffer>;
-	/** Rejects when it cannot be read. */
-	access(asked: string): Promise<void>;
-	writeFile(asked: string, content: string): Promise<void>;
-	mkdir(asked: string): Promise<void>;
-}
+export type GuardedFiles = ReturnType<typeof guardedFiles>;
 
 /** In it are the environment and the open files of this process. */
 const PROCESSES = "/proc";
 
-export function guardedFiles(options: GuardOptions): GuardedFiles {
+/** By absolute paths, as an agent's own tools have them. */
+export function guardedFiles(options: GuardOptions) {
 	const { protectedFiles = [], secretFiles = [] } = options;
 	const refuse = async (asked: string, real: string) => {
 		const { root, dataDir, isOwner } = options;
@@ -52,21 +46,22 @@ export function guardedFiles(options: GuardOptions): GuardedFiles {
 		}
 	};
 	return {
-		async readFile(asked) {
+		async readFile(asked: string): Promise<Buffer> {
 			await using file = await opened(asked);
 			return await file.readFile();
 		},
-		async access(asked) {
+		/** Rejects when it cannot be read. */
+		async access(asked: string): Promise<void> {
 			await using _file = await opened(asked);
 		},
-		async writeFile(asked, content) {
+		async writeFile(asked: string, content: string): Promise<void> {
 			const real = await realPathTo(asked);
 			await refuse(asked, real);
 			const found = await stat(real, { bigint: true }).catch(() => undefined);
 			await refuseProtected(protectedFiles, asked, real, found);
 			await writeFile(real, content);
 		},
-		async mkdir(asked) {
+		async mkdir(asked: string): Promise<void> {
 			await refuse(asked, await realPathTo(path.resolve(asked)));
 			await mkdir(asked, { recursive: true });
 		},

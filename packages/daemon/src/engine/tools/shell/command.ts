@@ -214,29 +214,18 @@ export class HeadTail {
 		if (head.includes(0) || tail.includes(0)) return `(binary output of ${this.#total} bytes, not shown)`;
 		const left = this.#total - head.length - tail.length;
 		if (left === 0) return Buffer.concat([head, tail]).toString("utf8");
-		const shown = [wholeCharacters(head), tail.subarray(firstCharacter(tail))];
-		return shown.map((part) => part.toString("utf8")).join(`\n… ${left} bytes left out …\n`);
+		// As a stream, the decoder leaves out a character that was cut at the end.
+		const begin = new TextDecoder("utf-8", { ignoreBOM: true }).decode(head, { stream: true });
+		const end = tail.subarray(firstCharacter(tail)).toString("utf8");
+		return `${begin}\n… ${left} bytes left out …\n${end}`;
 	}
 }
 
 const TAIL_SLACK = 64 * 1024;
 
-const isInsideCharacter = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
-
 /** Where the first whole character begins. */
 function firstCharacter(bytes: Buffer): number {
 	let at = 0;
-	while (at < 3 && isInsideCharacter(bytes[at])) at += 1;
+	while (at < 3 && (bytes[at]! & 0xc0) === 0x80) at += 1;
 	return at;
-}
-
-/** Without a character that was cut at the end. */
-function wholeCharacters(bytes: Buffer): Buffer {
-	for (let back = 1; back <= Math.min(4, bytes.length); back++) {
-		const byte = bytes[bytes.length - back]!;
-		if (isInsideCharacter(byte)) continue;
-		const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
-		return length > back ? bytes.subarray(0, bytes.length - back) : bytes;
-	}
-	return bytes;
 }

@@ -83,28 +83,20 @@ function createMail(context: DeliveryContext) {
 	};
 }
 
-/** The files of the mail of a run that has ended. */
-function mailFiles(context: DeliveryContext, events: readonly SourceEvent[]): readonly WireAttachment[] {
-	const mail = createMail(context);
-	for (const each of events) mail.take(each);
-	return mail.content().files;
-}
-
 export async function recallFiles(context: DeliveryContext, nonce: string): Promise<void> {
 	const { live, info, bus, signal, log, files } = context;
 	const line = lineOf(nonce);
-	const mail = live.row.mode === "whole" && info.delivery === "whole";
+	const mail = live.row.mode === "whole" && info.delivery === "whole" ? createMail(context) : undefined;
 	if (!mail && !isAttachmentNonce(line)) return;
-	const read: SourceEvent[] = [];
 	for await (const events of readSource(bus, live.row.runId, { position: 0, signal, log })) {
 		const parts = events.filter(({ event }) => event.type === "part");
-		if (mail) read.push(...parts);
+		for (const part of parts) mail?.take(part);
 		const found = mail ? undefined : filesAt(context, parts, line);
 		if (!found) continue;
 		files.set(line, found);
 		return;
 	}
-	if (mail && read.length > 0) files.set(line, mailFiles(context, read));
+	if (mail && mail.content().files.length > 0) files.set(line, mail.content().files);
 }
 
 function filesAt(context: DeliveryContext, events: readonly SourceEvent[], line: string) {
