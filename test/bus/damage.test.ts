@@ -122,7 +122,7 @@ describe("damage at rest", () => {
 		expect(await readUntilError(open(), "a")).toEqual({ read: RECORDS });
 		sql(`ALTER TABLE segment DROP COLUMN crc; ALTER TABLE journal DROP COLUMN crc; DROP TABLE reserved; DROP TABLE node;
 			ALTER TABLE log DROP COLUMN node; ALTER TABLE log DROP COLUMN cut_at; DROP INDEX log_made; ALTER TABLE log DROP COLUMN made; ALTER TABLE journal DROP COLUMN node;
-			ALTER TABLE journal DROP COLUMN n; ALTER TABLE journal DROP COLUMN at; ALTER TABLE journal DROP COLUMN refused;
+			ALTER TABLE journal DROP COLUMN n; ALTER TABLE journal DROP COLUMN at; ALTER TABLE journal DROP COLUMN refused; ALTER TABLE journal DROP COLUMN changes;
 			DROP INDEX log_counted; ALTER TABLE log DROP COLUMN counted_for;
 			UPDATE schema_version SET version = 1 WHERE area = 'bus'`);
 		const after = open();

@@ -29,7 +29,7 @@ export function faulty(inner: Storage, seed: number, faults: Faults = FAULTS): S
 	return {
 		join: (...args) => late(() => inner.join(...args)),
 		renew: (...args) => late(() => inner.renew(...args)),
-		bury: (...args) => late(() => inner.bury(...args)),
+		expire: (...args) => late(() => inner.expire(...args)),
 		leave: (...args) => late(() => inner.leave(...args)),
 		reserve: (...args) => late(() => inner.reserve(...args)),
 		async commit(commit) {
@@ -54,11 +54,13 @@ export function faulty(inner: Storage, seed: number, faults: Faults = FAULTS): S
 		totalBytes: (...args) => late(() => inner.totalBytes(...args)),
 		removeSome: (...args) => late(() => inner.removeSome(...args)),
 		tidy: (...args) => late(() => inner.tidy(...args)),
-		call: (...args) => late(() => inner.call(...args)),
-		watch: (hint) =>
-			inner.watch((commit) => {
-				// A hint may be lost or doubled.
-				for (let times = draw(3); times > 0; times--) hint(commit);
-			}),
+		async notify(notification) {
+			// It may be lost or doubled.
+			for (let times = draw(3); times > 0; times--) await late(() => inner.notify(notification));
+		},
+		follow(...args) {
+			const { look, stop } = inner.follow(...args);
+			return { look: () => late(look), stop };
+		},
 	};
 }

@@ -5,6 +5,7 @@ import { createBus } from "../../packages/daemon/src/bus/bus.ts";
 import { manualClock } from "../clock.ts";
 import { quiet } from "../quiet.ts";
 import { until } from "../until.ts";
+import { expireAll } from "./remove.ts";
 import { inMemory, inSqlite } from "./stores.ts";
 
 it.each([
@@ -18,8 +19,7 @@ it.each([
 		const clock = manualClock(1_000_000);
 		const bus = createBus({ ...quiet, storage: store.open(() => clock.now()), shared: true, clock });
 		await bus.create({ log: "a", kind: "run" }, ["1"]);
-		const asked = store.open(() => clock.now()).bury(-1);
-		expect(await asked).toEqual([bus.node]);
+		expect(await expireAll(store.open(() => clock.now()))).toEqual([bus.node]);
 		expect(bus.fenced.aborted).toBe(false);
 		clock.advance(500);
 		await until("it hears of it", () => bus.fenced.aborted);

@@ -8,16 +8,19 @@ import {
 	type Commit,
 	type Committed,
 	existsAlready,
+	type Follower,
+	type Following,
 	fenced,
-	type Hint,
 	type Joined,
 	type Kinds,
+	type LogChanges,
 	type LogWrite,
 	linkUnsealed,
 	noLiveLog,
 	ownedByAnother,
 	type Storage,
 	type StoredLog,
+	type StoreNotification,
 	segmentBytesOf,
 	type Unit,
 	type UnitOutcome,
@@ -35,10 +38,27 @@ interface MemoryLog {
 
 interface MemoryNode {
 	renewedAt: number;
+	/** Since when it has renewed without a gap. */
+	since: number;
 	dead: boolean;
 	/** Its last commit, and what came of it. */
 	last: { n: number; committed: Committed } | undefined;
 }
+
+/** A commit as followers read it. */
+interface MemoryCommit extends LogChanges {
+	at: number;
+}
+
+interface MemoryFollowing {
+	node: number;
+	follower: Follower;
+	/** The place of the next commit to read, counted from the first one of all. */
+	next: number;
+}
+
+/** A commit can be read by followers for at least this long. */
+const COMMITS_KEPT_MS = 5000;
 
 /** `tables` must undo by themselves what they did for writes that are refused. */
 export const memoryStorage = (tables = new Tables(), now: () => number = Date.now): Storage =>
@@ -51,7 +71,10 @@ class MemoryStorage implements Storage {
 	readonly #byName = new Map<string, MemoryLog>();
 	readonly #removedUpTo = new Map<string, number>();
 	readonly #nodes = new Map<number, MemoryNode>();
-	readonly #hints = new Set<Hint>();
+	readonly #followings = new Set<MemoryFollowing>();
+	/** The newest commits, and how many were before them. */
+	#commits: MemoryCommit[] = [];
+	#forgotten = 0;
 	#nextId = 1;
 
 	constructor(tables: Tables, now: () => number) {
@@ -62,19 +85,22 @@ class MemoryStorage implements Storage {
 	join(_name: string, alone: boolean): Joined {
 		if (alone) for (const node of this.#nodes.values()) node.dead = true;
 		const node = this.#nodes.size + 1;
-		this.#nodes.set(node, { renewedAt: this.#now(), dead: false, last: undefined });
+		this.#nodes.set(node, { renewedAt: this.#now(), since: this.#now(), dead: false, last: undefined });
 		return { node, now: this.#now() };
 	}
 
-	renew(node: number): boolean {
+	renew(node: number, leaseMs: number): boolean {
 		const found = this.#nodes.get(node);
 		if (!found || found.dead) return false;
+		if (found.renewedAt < this.#now() - leaseMs / 2) found.since = this.#now();
 		found.renewedAt = this.#now();
 		return true;
 	}
 
-	bury(silentMs: number): number[] {
-		const silent = [...this.#nodes].filter(([, { dead, renewedAt }]) => !dead && this.#now() - renewedAt >= silentMs);
+	expire(asking: number, leaseMs: number): number[] {
+		const before = this.#now() - leaseMs;
+		if (!this.renew(asking, leaseMs) || this.#nodes.get(asking)!.since > before) return [];
+		const silent = [...this.#nodes].filter(([id, node]) => id !== asking && !node.dead && node.renewedAt <= before);
 		for (const [, node] of silent) node.dead = true;
 		return silent.map(([id]) => id);
 	}
@@ -101,8 +127,24 @@ class MemoryStorage implements Storage {
 		});
 		const committed = { now, outcomes };
 		if (owner) owner.last = { n, committed };
-		for (const hint of this.#hints) hint({ node, n });
+		if (!isFenced) this.#remember({ node, n, units, at: now, outcomes });
 		return committed;
+	}
+
+	#remember({ node, n, units, at, outcomes }: Omit<Commit, "again"> & { at: number } & Pick<Committed, "outcomes">) {
+		const logs = units.flatMap(({ log }, place) => {
+			const outcome = outcomes.get(place);
+			return log && !(outcome && "refused" in outcome) ? [log] : [];
+		});
+		this.#commits.push({
+			node,
+			n,
+			at,
+			missed: false,
+			created: logs.flatMap(({ id, create }) => (create ? [{ ...this.#logs.get(id)!.log }] : [])),
+			grown: logs.flatMap(({ id, batch }) => (batch ? [{ id, batch }] : [])),
+			sealed: logs.flatMap(({ id, seal }) => (seal ? [{ id, head: this.#logs.get(id)!.log.head, at }] : [])),
+		});
 	}
 
 	#apply({ writes, log }: Unit, node: number, now: number): UnitOutcome | undefined {
@@ -235,16 +277,37 @@ class MemoryStorage implements Storage {
 	}
 
 	tidy(): { more: boolean; lagging: ReadonlySet<number> } {
-		return { more: false, lagging: new Set() };
+		const kept = this.#commits.filter(({ at }) => this.#now() - at < COMMITS_KEPT_MS);
+		this.#forgotten += this.#commits.length - kept.length;
+		this.#commits = kept;
+		return { more: kept.length > 0, lagging: new Set() };
 	}
 
-	call(topic: string): void {
-		for (const hint of this.#hints) hint({ topic });
+	notify({ node, topics }: StoreNotification): void {
+		for (const following of this.#followings) {
+			if (following.node === node) continue;
+			this.#tell(following);
+			if (topics.size > 0) following.follower.onNotify(topics);
+		}
 	}
 
-	watch(hint: Hint): () => void {
-		this.#hints.add(hint);
-		return () => this.#hints.delete(hint);
+	follow(node: number, follower: Follower): Following {
+		const following = { node, follower, next: this.#forgotten + this.#commits.length };
+		this.#followings.add(following);
+		return { look: () => this.#tell(following), stop: () => void this.#followings.delete(following) };
+	}
+
+	#tell(following: MemoryFollowing): void {
+		const { node, follower } = following;
+		let missed = following.next < this.#forgotten;
+		const commits = this.#commits.slice(Math.max(0, following.next - this.#forgotten));
+		following.next = this.#forgotten + this.#commits.length;
+		for (const { at: _, ...commit } of commits) {
+			if (commit.node === node) continue;
+			follower.onChange({ ...commit, missed, grown: commit.grown.filter(({ id }) => follower.wanted.has(id)) });
+			missed = false;
+		}
+		if (missed) follower.onChange({ node, n: 0, missed, created: [], grown: [], sealed: [] });
 	}
 }
 

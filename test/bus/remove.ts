@@ -2,6 +2,7 @@
 
 import { expect } from "vitest";
 import type { Bus, LogWriter } from "../../packages/daemon/src/bus/bus.ts";
+import type { Storage } from "../../packages/daemon/src/bus/storage.ts";
 import type { ManualClock } from "../clock.ts";
 
 /** Removes the oldest finished log until this one is gone. */
@@ -29,6 +30,14 @@ export async function readAll(bus: Bus, log: string, after = 0): Promise<string[
 	}
 	cursor.close();
 	return records;
+}
+
+/** Declares all nodes of the store dead, as a node that joins for it; says which. */
+export async function expireAll(storage: Storage): Promise<readonly number[]> {
+	const { node } = await storage.join("another", false);
+	const expired = await storage.expire(node, 0);
+	await storage.leave(node);
+	return expired;
 }
 
 export const turn = () => new Promise<void>((resolve) => setImmediate(resolve));

@@ -9,7 +9,7 @@ import { quiet } from "../quiet.ts";
 import { until } from "../until.ts";
 import type { StorageUnderTest } from "./contract.ts";
 import { note, noted } from "./notes.ts";
-import { readAll, steps, turn, written } from "./remove.ts";
+import { expireAll, readAll, steps, turn, written } from "./remove.ts";
 
 const run = (log: string, chain?: string): LogSpec => ({ log, kind: "run", chain: chain || undefined });
 
@@ -52,7 +52,7 @@ function slowly(inner: Storage) {
 	const storage = new Proxy(inner, {
 		get(_, name: keyof Storage) {
 			const method = methodOf(inner, name);
-			if (name === "watch") return method;
+			if (name === "follow") return method;
 			return (...args: unknown[]) =>
 				new Promise((resolve) => open.push({ name, answer: () => resolve((async () => method(...args))()) }));
 		},
@@ -381,21 +381,21 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			const { slow, late } = lateBus({ shared: true });
 			await slow.answerAll();
 			const left = store.open(() => clock.now());
-			await left.bury(-1);
+			await expireAll(left);
 			const open = [
 				late.describe("a"),
 				late.describeChain("session:s"),
 				late.describeChainWith("session:s", noted.all()),
 				late.list({ live: true }),
 				late.call("topic"),
-				late.bury(1e9),
+				late.expire(1e9),
 				late.reopen("a").catch(() => {}),
 				late.retain({ totalBytesMax: 0 }),
 				late.cursor({ chain: "session:s" }, 0).then(async (cursor) => cursor.check()),
 			];
 			await turn();
 			expect(new Set(slow.open())).toEqual(
-				new Set(["find", "chain", "chainWith", "list", "call", "bury", "adopt", "totalBytes"]),
+				new Set(["find", "chain", "chainWith", "list", "notify", "expire", "adopt", "totalBytes"]),
 			);
 			let closed = false;
 			const closes = late.close().then(() => (closed = true));
@@ -583,7 +583,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			await written(writer, "2");
 			const ask = (bus: Bus) => bus.describeChainWith("session:s", noted.all());
 			expect(await ask(two)).toMatchObject({ head: 2, newest: { log: "a", head: 2 }, answer: [] });
-			await two.bury(0);
+			expect(await two.expire(0)).toEqual([one.node]);
 			const three = join();
 			const taken = await three.reopen("a");
 			await written(taken, "3");
@@ -624,7 +624,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			await expect(two.reopen("a")).rejects.toMatchObject({ refusal: "conflict" });
 			const reader = await two.cursor({ log: "a" }, 0);
 			expect(await reader.next()).toMatchObject({ records: ["1", "2"] });
-			expect((await two.bury(0)).toSorted((a, b) => a - b)).toEqual([one.node, two.node]);
+			expect(await two.expire(0)).toEqual([one.node]);
 			const third = join();
 			expect(await third.list({ orphaned: true })).toMatchObject([{ log: "a", head: 2 }]);
 			writer.append("never");
@@ -651,7 +651,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 
 		it("ST19: what is taken over is what its last owner wrote, whatever was read of it before", async () => {
 			await join().create(run("a"), ["1"]);
-			await join().bury(0);
+			await join().expire(0);
 			const late = join();
 			expect(await late.list({ orphaned: true })).toMatchObject([{ head: 1 }]);
 			const { bus: between, die } = joinMortal();
@@ -659,7 +659,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			await written(writer, "2");
 			die();
 			await steps(clock, 10, 500);
-			expect(await late.bury(4000)).toContain(between.node);
+			expect(await late.expire(4000)).toContain(between.node);
 			expect((await late.reopen("a")).offset).toBe(2);
 		});
 
@@ -673,7 +673,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(await two.list({ orphaned: true })).toMatchObject([{ log: "a", head: 2 }]);
 			await (await two.reopen("a")).seal(["3"]);
 			expect(await following).toEqual(["1", "2", "3"]);
-			expect(await two.bury(0)).toEqual([two.node]);
+			expect(await two.expire(0)).toEqual([]);
 		});
 
 		it("ST19, ST22: who takes over a link wakes those who wait for it in its chain", async () => {
@@ -696,7 +696,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		it("ST16: who stops alone is not declared dead: the lock says who follows", async () => {
 			const alone = join(0, false);
 			await alone.close();
-			expect(await store.open(() => clock.now()).bury(0)).toEqual([alone.node]);
+			expect(await expireAll(store.open(() => clock.now()))).toEqual([alone.node]);
 		});
 
 		it("ST22: a reader that looks for a while before it listens is woken all the same", async () => {
@@ -725,10 +725,10 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			const two = join();
 			await one.create(run("a"), ["1"]);
 			await steps(clock, 10, 500);
-			expect(await two.bury(3000)).toEqual([]);
+			expect(await two.expire(3000)).toEqual([]);
 			die();
 			await steps(clock, 10, 500);
-			expect(await two.bury(3000)).toEqual([one.node]);
+			expect(await two.expire(3000)).toEqual([one.node]);
 		});
 
 		it("ST22: a reader that was following when a log is taken over continues there", async () => {
@@ -740,7 +740,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			die();
 			clock.advance(10_000);
 			await turn();
-			expect(await two.bury(5000)).toEqual([one.node]);
+			expect(await two.expire(5000)).toEqual([one.node]);
 			await (await two.reopen("a")).seal(["3"]);
 			expect(await following).toEqual(["1", "2", "3"]);
 		});

@@ -13,7 +13,7 @@ it.each([true, false])(
 	async (deep) => {
 		const data = freshFolder();
 		const path = join(data, "nexus.db");
-		const store = openStore(path, { durability: "process" }, silentLog);
+		const store = await openStore(path, { durability: "process" }, silentLog);
 		await (await store.bus.create({ log: "run_1", kind: "text" }, ["one"])).seal(["two"]);
 		await store.close();
 		const db = new DatabaseSync(path);

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { inboxWrites } from "../../packages/daemon/src/ledger/inbox/port.ts";
 import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
 import { turnWrites } from "../../packages/daemon/src/ledger/turns/port.ts";
-import { storeFailure } from "../../packages/daemon/src/runtime/data/store.ts";
+import { storeError } from "../../packages/daemon/src/runtime/data/store.ts";
 import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
 import { newEventId, newRunId } from "../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../runtime/folder.ts";
@@ -57,7 +57,7 @@ describe("a store that cannot be used is refused with what to do", () => {
 		try {
 			work();
 		} catch (cause) {
-			return storeFailure(cause, path);
+			return storeError(cause, path);
 		}
 		throw new Error("nothing failed");
 	};
@@ -110,6 +110,6 @@ describe("a store that cannot be used is refused with what to do", () => {
 	});
 
 	test("anything else keeps its own words", () => {
-		expect(storeFailure(new Error("odd"), path)).toMatchObject({ code: "internal", message: "odd" });
+		expect(storeError(new Error("odd"), path)).toMatchObject({ code: "internal", message: "odd" });
 	});
 });

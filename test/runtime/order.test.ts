@@ -58,8 +58,8 @@ vi.mock("../../packages/daemon/src/runtime/data/store.ts", async (original) => {
 	const actual = await original<typeof import("../../packages/daemon/src/runtime/data/store.ts")>();
 	return {
 		...actual,
-		openStore(...args: Parameters<typeof actual.openStore>) {
-			const store = actual.openStore(...args);
+		async openStore(...args: Parameters<typeof actual.openStore>) {
+			const store = await actual.openStore(...args);
 			noting(store.bus, "bus", ["flush"]);
 			return store;
 		},

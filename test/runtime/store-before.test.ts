@@ -45,7 +45,7 @@ async function recordsOf(bus: Bus, log: string): Promise<string[]> {
 }
 
 it("a store of ebbca5a opens, and everything in it can be read", async () => {
-	const { bus, ledger, close } = openStore(dataPaths(leftBehind()).db, { durability: "process" }, silentLog);
+	const { bus, ledger, close } = await openStore(dataPaths(leftBehind()).db, { durability: "process" }, silentLog);
 	onTestFinished(close);
 	expect((await ledger.turns.list({ limit: 9 })).map(({ runId }) => runId)).toEqual([DELIVERED, DONE]);
 	expect(await ledger.turns.get(DONE)).toMatchObject({
@@ -90,7 +90,7 @@ it("a store of ebbca5a opens, and everything in it can be read", async () => {
 it("a store that was opened once is the same when it is opened again", async () => {
 	const { db } = dataPaths(leftBehind());
 	const contents = async () => {
-		const { ledger, close } = openStore(db, { durability: "process" }, silentLog);
+		const { ledger, close } = await openStore(db, { durability: "process" }, silentLog);
 		const { inbox, deliveries, turns } = ledger;
 		const all = [await turns.list({ limit: 9 }), await inbox.list({ limit: 9 }), await deliveries.list({ limit: 9 })];
 		await close();

@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
+import { sqliteStorage } from "../../../packages/daemon/src/bus/bus.ts";
 import type { Delivery } from "../../../packages/daemon/src/ledger/deliveries/port.ts";
 import type { Plugin } from "../../../packages/daemon/src/nex/nex.ts";
 import { gate, type Play, ticks, turnWhenSettled, until } from "../../broker/rig.ts";
+import { expireAll } from "../../bus/remove.ts";
 import { messageOf, nexRig } from "./rig.ts";
 
 const echo: Play = async function* ({ messages }) {
@@ -37,11 +39,11 @@ test("ST19: a daemon that another one has taken over completes nothing: what it 
 		await door.opened;
 		return { id, state: "complete", createdAt: 1, endedAt: 1, messages: [] as Delivery["messages"] } as Delivery;
 	};
-	const { nex, bus, look } = nexRig(echo, { config, plugins, outbound: { settled } });
+	const { nex, bus, file, look } = nexRig(echo, { config, plugins, outbound: { settled } });
 	const { runId } = await nex.receive({ channel: "telegram", account: "bot", message: messageOf("hi") });
 	await turnWhenSettled(look, runId!);
 	await until(() => waiting);
-	await bus.bury(-1);
+	await expireAll(sqliteStorage(file));
 	await expect(bus.write([])).rejects.toMatchObject({ refusal: "fenced" });
 	await until(() => bus.fenced.aborted);
 	door.open();

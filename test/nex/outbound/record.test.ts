@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { AdapterInfo, StreamLine } from "../../../packages/adapter/src/port.ts";
-import type { Bus } from "../../../packages/daemon/src/bus/bus.ts";
+import { type Bus, sqliteStorage } from "../../../packages/daemon/src/bus/bus.ts";
 import { createRatePause } from "../../../packages/daemon/src/nex/accounts/platform-health.ts";
 import { deliverBySend } from "../../../packages/daemon/src/nex/delivery/blocks/send-delivery.ts";
 import type { DeliveryContext } from "../../../packages/daemon/src/nex/delivery/delivery-context.ts";
@@ -10,6 +10,7 @@ import { StreamReports } from "../../../packages/daemon/src/nex/delivery/stream/
 import { OUTBOUND_LIMITS } from "../../../packages/daemon/src/nex/limits.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { NexusError, Refused } from "../../../packages/protocol/src/protocol.ts";
+import { expireAll } from "../../bus/remove.ts";
 import { manualClock } from "../../clock.ts";
 import { openPlainStore } from "../../store.ts";
 import { until } from "../../until.ts";
@@ -171,8 +172,9 @@ describe("changes of a delivery", () => {
 
 	it("ST19: a fenced daemon writes nothing any more, and awaiters get an error", async () => {
 		const { write, asked } = refusing([]);
-		const { live, records, bus, stored } = await trackDelivery({ write });
-		await bus.bury(-1);
+		const store = openPlainStore(":memory:");
+		const { live, records, stored } = await trackDelivery({ store, write });
+		await expireAll(sqliteStorage(store.file));
 		live.setMode("stream");
 		await expect(live.recorded()).rejects.toMatchObject({ refusal: "fenced" });
 		expect(live.lost.aborted).toBe(true);

@@ -7,19 +7,21 @@ import type { Log } from "@nexus-stream/protocol/log";
 import type { Write } from "../std/write.ts";
 import { Committer } from "./commit/committer.ts";
 import { topicsOf } from "./commit/plan.ts";
+import { ForeignCommits } from "./foreign-commits.ts";
 import { Directory } from "./logs/directory.ts";
 import { LiveLog } from "./logs/live-log.ts";
 import { Writers } from "./logs/writers.ts";
 import { Membership } from "./membership.ts";
+import { Notifications } from "./notifications.ts";
 import { type TrackedStorage, trackRequests } from "./open-requests.ts";
 import { BUS_LIMITS, type BusLimits, type BusOptions, type Tell, withTellWrites } from "./options.ts";
 import type { Bus, Grown, LogInfo, LogQuery, LogSpec, LogWriter, Together, Wake } from "./port.ts";
 import { Reader } from "./reading/reader.ts";
 import { Retainer } from "./retention.ts";
-import { existsAlready, linkUnsealed, noLiveLog, type Storage } from "./storage.ts";
+import { type ChangedTopics, existsAlready, linkUnsealed, noLiveLog, type Storage } from "./storage.ts";
 
 export type { BusOptions, Changes, Tell } from "./options.ts";
-export { ADMIT_MS_MAX } from "./options.ts";
+export { ADMIT_MS_MAX, storeClock } from "./options.ts";
 export type { Bus, Cursor, Grown, LogInfo, LogSource, LogSpec, LogWriter, Retention, Wake } from "./port.ts";
 export { Batch } from "./reading/batch.ts";
 export { follow } from "./reading/cursor.ts";
@@ -40,6 +42,8 @@ class LogBus implements Bus {
 	readonly #reader: Reader;
 	readonly #writers: Writers;
 	readonly #membership: Membership;
+	readonly #notifications: Notifications;
+	readonly #foreign: ForeignCommits;
 	readonly fenced: AbortSignal;
 	readonly #retainer: Retainer;
 	#records = 0;
@@ -56,20 +60,26 @@ class LogBus implements Bus {
 		this.#storage = storage;
 		this.#log = options.log;
 		this.#tell = options.tell;
-		this.#directory = new Directory(storage, (log) => this.#membership.refresh(log));
+		const directory = new Directory(storage, (log) => this.#foreign.refresh(log));
+		this.#directory = directory;
 		const shared = { storage, limits: this.#limits, clock: this.#clock, log: this.#log };
 		const wake = (wakes: Iterable<Wake>, log?: Grown) => this.#wakeAll(wakes, log);
 		const dead = () => void this.write([]).catch(() => {});
-		this.#membership = new Membership({ ...shared, directory: this.#directory, wake, dead });
+		const { shared: isShared = false } = options;
+		this.#notifications = new Notifications({ ...shared, wake, isShared, node: () => this.node });
+		const onNotify = (topics: ChangedTopics) => this.#notifications.wake(topics);
+		this.#foreign = new ForeignCommits({ ...shared, directory, wake, onNotify });
+		const following = { foreign: this.#foreign, notifications: this.#notifications };
+		this.#membership = new Membership({ ...shared, ...following, directory, dead });
 		this.fenced = this.#membership.fenced;
 		this.#committer = new Committer({ ...shared, outcome: this.#outcome(), node: () => this.#membership.node });
 		const closed = () => this.#closed;
 		const removed = (id: number) => this.#reader.drop(id);
 		this.#retainer = new Retainer({ storage, now: () => this.now(), closed, removed });
 		const { pagesBytesMax } = this.#limits;
-		this.#reader = new Reader({ storage, directory: this.#directory, pagesBytesMax, closed });
+		this.#reader = new Reader({ storage, directory, pagesBytesMax, closed });
 		this.#writers = new Writers({ committer: this.#committer, limits: this.#limits, tell: this.#tell, closed });
-		this.#membership.join(options.name ?? "nexus", options.shared ?? false);
+		this.#membership.join(options.name ?? "nexus", isShared);
 	}
 
 	get node(): number {
@@ -155,16 +165,19 @@ class LogBus implements Bus {
 		const adopted = LiveLog.restore(stored);
 		this.#directory.admit(adopted);
 		// A chain with a link of this daemon is not looked up again, so its waiting readers have to be woken for the link.
-		this.#wakeAll(this.#directory.chainWatchers(adopted), adopted);
+		this.#wakeAll(this.#directory.chainWatchers(adopted.spec.chain), adopted);
 		return adopted;
 	}
 
-	readonly call: Bus["call"] = async (topic) => this.#storage.call(topic);
-	readonly listen: Bus["listen"] = (topic, listener) => this.#membership.listen(topic, listener);
+	readonly call: Bus["call"] = async (topic) => {
+		this.#asked.refuseWhenOver();
+		this.#notifications.changed(new Set([topic]));
+	};
+	readonly listen: Bus["listen"] = (topic, listener) => this.#notifications.listen(topic, listener);
 
-	async bury(silentMs: number): Promise<readonly number[]> {
+	async expire(leaseMs: number): Promise<readonly number[]> {
 		this.#refuseWhenClosed();
-		return this.#storage.bury(silentMs);
+		return this.#storage.expire(this.node, leaseMs);
 	}
 
 	/** Applies the outcome of a commit beyond the log itself. */
@@ -180,11 +193,9 @@ class LogBus implements Bus {
 				this.#records += records;
 				this.#wakeAll(log.wakes, log);
 				// Readers of the chain follow its link by themselves, once it is there.
-				if (isNew) this.#wakeAll(directory.chainWatchers(log), log);
+				if (isNew) this.#wakeAll(directory.chainWatchers(log.spec.chain), log);
 			},
-			landed: (...all: Parameters<typeof topicsOf>) => {
-				for (const topic of topicsOf(...all)) this.#membership.called(topic);
-			},
+			landed: (n: number, ...all: Parameters<typeof topicsOf>) => this.#notifications.committed(n, topicsOf(...all)),
 			live: () => directory.live(),
 			get liveLogs() {
 				return directory.size;
@@ -233,6 +244,7 @@ class LogBus implements Bus {
 		if (this.#membership.isJoining) await this.#membership.joined(left()).catch(() => {});
 		const stopped = this.#committer.stop(left());
 		this.#membership.close();
+		this.#foreign.close();
 		await stopped;
 		await within(this.#clock, left(), this.#retainer.settled());
 		this.#wakeAll(this.#directory.allWatchers());

@@ -1,19 +1,21 @@
-/** This daemon's part in the store: who it is there, which log ids it may give, what time it is, and what other daemons write. */
+/** This daemon's part in the store: who it is there, which log ids it may give, what time it is, and whether it still lives. */
 
 import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { sleep } from "@nexus-stream/protocol/retry";
-import { sqliteFailure } from "../std/sqlite.ts";
+import { isStoreFull } from "../std/store-failure.ts";
 import type { Reading } from "../std/write.ts";
 import { type CommitLimits, Silent, unwritten } from "./commit/outcome.ts";
+import type { ForeignCommits } from "./foreign-commits.ts";
 import type { Directory } from "./logs/directory.ts";
-import type { RemoteLog } from "./logs/remote-log.ts";
-import type { Wake, WakeAll } from "./port.ts";
+import type { Notifications } from "./notifications.ts";
 import type { Joined, Storage } from "./storage.ts";
 
 export interface MembershipLimits {
-	/** How often the logs of other daemons are looked at when no hint comes, and this one says that it lives. */
+	/** How often this daemon says that it lives, and looks at every topic in case that a notification was lost. */
 	watchMs: number;
+	/** A daemon that has not said for so long that it lives may be declared dead. */
+	leaseMs: number;
 	/** Log ids that are reserved at once. */
 	idsPerBlock: number;
 }
@@ -24,7 +26,8 @@ export interface MembershipParts {
 	limits: MembershipLimits & Pick<CommitLimits, "commitRetryMs" | "commitRetryMsMax">;
 	clock: Clock;
 	log: Log;
-	readonly wake: WakeAll;
+	readonly foreign: ForeignCommits;
+	readonly notifications: Notifications;
 	/** Others have declared this daemon dead: whatever it commits is refused, and the refusal fences. */
 	dead(): void;
 }
@@ -40,11 +43,9 @@ export class Membership {
 	#reserving: Promise<void> | undefined;
 	/** The store's clock minus ours. */
 	#aheadMs = 0;
-	#unwatch: () => void = () => {};
 	#cancelPoll: (() => void) | undefined;
 	#isShared = false;
 	#isFollowing = false;
-	readonly #listeners = new Map<string, Set<Wake>>();
 	readonly #fencing = new AbortController();
 	#closed = false;
 
@@ -76,7 +77,7 @@ export class Membership {
 	}
 
 	#afterRefusal<T>(what: string, ask: () => Reading<T>, cause: unknown): Promise<T> {
-		if (sqliteFailure(cause)?.kind !== "full") throw cause;
+		if (!isStoreFull(cause)) throw cause;
 		const { limits, log } = this.#parts;
 		// A start asks for many things in turn: together they wait no longer than one of them.
 		if (this.#steady() - this.#gaveUpAt < limits.commitRetryMsMax) throw unwritten(what, cause);
@@ -95,7 +96,7 @@ export class Membership {
 			} catch (cause) {
 				const isOver = waitedMs >= limits.commitRetryMsMax || this.#closed;
 				if (isOver) this.#gaveUpAt = this.#steady();
-				if (isOver || sqliteFailure(cause)?.kind !== "full") throw unwritten(what, cause);
+				if (isOver || !isStoreFull(cause)) throw unwritten(what, cause);
 			}
 		}
 	}
@@ -117,10 +118,6 @@ export class Membership {
 		}
 		this.node = answer.node;
 		this.setTime(answer.now);
-		this.#unwatch = this.#parts.storage.watch((hint) => {
-			if ("topic" in hint) this.#parts.wake(this.#listeners.get(hint.topic) ?? []);
-			else if (hint.node !== this.node) this.#look();
-		});
 		if (this.#isShared) this.#followOthers();
 	}
 
@@ -189,10 +186,11 @@ export class Membership {
 		return this.#parts.clock.now() + this.#aheadMs;
 	}
 
-	/** Looks at what others write now and then: hints may be lost. Says that this one lives, or it is taken for dead. */
+	/** Follows what others write. Says now and then that this one lives, or it is taken for dead. */
 	#followOthers(): void {
 		if (this.#isFollowing) return;
 		this.#isFollowing = true;
+		this.#parts.foreign.start(this.node);
 		this.#poll();
 	}
 
@@ -209,11 +207,11 @@ export class Membership {
 	}
 
 	#poll(): void {
-		const { clock, limits, wake } = this.#parts;
+		const { clock, directory, limits, notifications } = this.#parts;
 		if (this.#closed) return;
 		this.#cancelPoll = clock.after(limits.watchMs, () => {
-			this.#look();
-			for (const listeners of this.#listeners.values()) wake(listeners);
+			directory.forgetUnread();
+			notifications.wake("all");
 			this.#try("this daemon could not renew its membership in the store", () => this.#renew());
 			this.#poll();
 		});
@@ -226,39 +224,8 @@ export class Membership {
 
 	/** Others go on with what a dead daemon works on: one that has nothing to write has to hear of it, too. */
 	async #renew(): Promise<void> {
-		const { storage, dead } = this.#parts;
-		if (!(await storage.renew(this.node))) dead();
-	}
-
-	/** Calls back when a daemon calls by the topic, and now and then without a call; returns how to stop it. */
-	listen(topic: string, listener: Wake): () => void {
-		const listeners = this.#listeners.get(topic) ?? new Set();
-		this.#listeners.set(topic, listeners.add(listener));
-		return () => {
-			listeners.delete(listener);
-			if (listeners.size === 0 && this.#listeners.get(topic) === listeners) this.#listeners.delete(topic);
-		};
-	}
-
-	/** Calls by a topic: here at once, and the other daemons through the store. */
-	called(topic: string): void {
-		const { storage, wake } = this.#parts;
-		wake(this.#listeners.get(topic) ?? []);
-		if (this.#isShared) this.#try("the other daemons could not be called", () => storage.call(topic));
-	}
-
-	/** Another daemon may have committed: its logs are read once for all who follow them here. */
-	#look(): void {
-		if (this.#closed) return;
-		const { directory, wake } = this.#parts;
-		const { logs, chains } = directory.followed();
-		for (const log of logs) this.refresh(log);
-		wake(chains);
-	}
-
-	refresh(remote: RemoteLog): void {
-		const { storage, wake } = this.#parts;
-		if (!this.#closed) this.#try("a log of another daemon cannot be read", () => remote.refresh(storage, wake));
+		const { storage, limits, dead } = this.#parts;
+		if (!(await storage.renew(this.node, limits.leaseMs))) dead();
 	}
 
 	/** Leaves, so that others need not wait until this daemon has been silent for long. Closing the store awaits the answer. */
@@ -271,6 +238,5 @@ export class Membership {
 	close(): void {
 		this.#closed = true;
 		this.#cancelPoll?.();
-		this.#unwatch();
 	}
 }

@@ -8,6 +8,8 @@ import type { Storage } from "./storage.ts";
 export interface TrackedStorage {
 	/** The same store. A commit is not counted: the committer awaits its own. */
 	storage: Storage;
+	/** Throws once the store is not asked any more. */
+	refuseWhenOver(): void;
 	/** Resolves once all is answered, or the time is over. */
 	end(deadlineMs: number): Promise<void>;
 }
@@ -15,9 +17,12 @@ export interface TrackedStorage {
 export function trackRequests(inner: Storage, clock: Clock): TrackedStorage {
 	const open = new Set<Promise<unknown>>();
 	let isOver = false;
+	const refuseWhenOver = () => {
+		if (isOver) throw new NexusError("unavailable", "the daemon has stopped");
+	};
 	/** A request that is answered at once costs no promise. */
 	const ask = <T>(question: () => Reading<T>): Reading<T> => {
-		if (isOver) throw new NexusError("unavailable", "the daemon has stopped");
+		refuseWhenOver();
 		const answer = question();
 		if (!(answer instanceof Promise)) return answer;
 		const answered = () => void open.delete(answer);
@@ -26,10 +31,11 @@ export function trackRequests(inner: Storage, clock: Clock): TrackedStorage {
 		return answer;
 	};
 	return {
+		refuseWhenOver,
 		storage: {
 			join: (...args) => ask(() => inner.join(...args)),
 			renew: (...args) => ask(() => inner.renew(...args)),
-			bury: (...args) => ask(() => inner.bury(...args)),
+			expire: (...args) => ask(() => inner.expire(...args)),
 			leave: (...args) => ask(() => inner.leave(...args)),
 			reserve: (...args) => ask(() => inner.reserve(...args)),
 			commit: inner.commit.bind(inner),
@@ -44,8 +50,11 @@ export function trackRequests(inner: Storage, clock: Clock): TrackedStorage {
 			totalBytes: (...args) => ask(() => inner.totalBytes(...args)),
 			removeSome: (...args) => ask(() => inner.removeSome(...args)),
 			tidy: (...args) => ask(() => inner.tidy(...args)),
-			call: (...args) => ask(() => inner.call(...args)),
-			watch: (hint) => inner.watch(hint),
+			notify: (...args) => ask(() => inner.notify(...args)),
+			follow(...args) {
+				const { look, stop } = inner.follow(...args);
+				return { look: () => ask(look), stop };
+			},
 		},
 		async end(deadlineMs) {
 			const over = Promise.withResolvers<void>();

@@ -4,8 +4,9 @@ import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Write } from "../std/write.ts";
 import type { CommitLimits } from "./commit/outcome.ts";
+import type { FollowLimits } from "./foreign-commits.ts";
 import type { MembershipLimits } from "./membership.ts";
-import type { LogSpec } from "./port.ts";
+import type { Bus, LogSpec } from "./port.ts";
 import type { Storage } from "./storage.ts";
 
 /** Changes of stored things that commit as one. */
@@ -41,10 +42,13 @@ export function withTellWrites(tell: Tell | undefined, changes: Changes): readon
 	return told.length === 0 ? writes : [...writes, ...told];
 }
 
+/** A clock that shows the store's time. For times that are stored and compared, which another daemon may have written (ST24). */
+export const storeClock = (bus: Pick<Bus, "now">, clock: Clock): Clock => ({ ...clock, now: () => bus.now() });
+
 /** How long a caller waits for a store that refuses to write, for example because the disk is full, before the call fails. */
 export const ADMIT_MS_MAX = 1000;
 
-export interface BusLimits extends CommitLimits, MembershipLimits {
+export interface BusLimits extends CommitLimits, MembershipLimits, FollowLimits {
 	/** Records or characters of one log that one commit should hold at most; beyond it the writer is `crowded`. */
 	commitRecordsMax: number;
 	commitCharsMax: number;
@@ -64,6 +68,8 @@ export const BUS_LIMITS: BusLimits = {
 	commitTotalCharsMax: 4 * 1024 * 1024,
 	waitingCharsMax: 64 * 1024 * 1024,
 	watchMs: 500,
+	leaseMs: 10_000,
+	lookMs: 50,
 	idsPerBlock: 64,
 	closeMsMax: 5000,
 	commitRecordsMax: 512,

@@ -159,12 +159,15 @@ interface LogRemoval {
 
 /** The daemons that share the store. */
 interface Membership {
-	/** Calls the listeners of the topic, in any daemon: what it is about is on record already. The call may be lost. */
+	/** Calls the listeners of the topic, in any daemon: what it is about is on record already. A call may be lost, then it comes later. */
 	call(topic: string): Promise<void>;
 	/** Calls back on every call of the topic and, in a shared store, now and then without one. Returns how to stop it. */
 	listen(topic: string, listener: () => void): () => void;
-	/** Declares daemons dead that have not said for so long that they live: their commits are refused, and what they owned is left. */
-	bury(silentMs: number): Promise<readonly number[]>;
+	/**
+	 * Declares the daemons dead that have not said for a lease that they live, and says which: their commits are refused, and what they owned is
+	 * left. None, unless this one has said so without a gap for as long.
+	 */
+	expire(leaseMs: number): Promise<readonly number[]>;
 	/** Which start of which daemon this is, in the store's count. */
 	readonly node: number;
 	/** The store's time: what is compared between daemons is compared by it. */

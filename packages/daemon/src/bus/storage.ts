@@ -96,23 +96,75 @@ export interface ChainWith<T> {
 /** One kind of log, all but some, or those that count for one. */
 export type Kinds = { only: string } | { except: readonly string[] } | { countedFor: string };
 
-/** Another daemon has committed, or calls by a topic. A hint: it may be lost, doubled or early. */
-export type Hint = (hint: { node: number; n: number } | { topic: string }) => void;
+/** The logs that are followed, by the store's number. It changes while the store is followed. */
+export interface WantedLogs {
+	readonly size: number;
+	has(id: number): boolean;
+	keys(): Iterable<number>;
+}
+
+/** The changes that one commit of another node made to logs. */
+export interface LogChanges {
+	readonly node: number;
+	readonly n: number;
+	/** Commits before this one were removed before they were read: what is followed has to be looked up. */
+	readonly missed: boolean;
+	/** All new logs, wanted or not; the head of one may be that of a later moment. */
+	readonly created: readonly StoredLog[];
+	/** New records of wanted logs, in order. Those of another moment may be among them, doubled or with a gap. */
+	readonly grown: readonly { readonly id: number; readonly batch: Batch }[];
+	/** Logs that the commit closed, wanted ones at least. */
+	readonly sealed: readonly { readonly id: number; readonly head: number; readonly at: number }[];
+}
+
+/** The topics that changed; "all" when it is not known which. */
+export type ChangedTopics = ReadonlySet<string> | "all";
+
+/** Receives the commits of other nodes. */
+export interface Follower {
+	readonly wanted: WantedLogs;
+	/** Once for each commit, and in the order of each node's commits. */
+	onChange(changes: LogChanges): void;
+	/** May be early, doubled or missing. A notification of the own node is not reported. */
+	onNotify(topics: ChangedTopics): void;
+}
+
+export interface Following {
+	/**
+	 * Reads the commits that no notification came for. Called every `lookMs`: a store that is sure of its notifications may ask more rarely. Rejects
+	 * when the store cannot be read; what was not read comes with the next look.
+	 */
+	look(): Reading<void>;
+	stop(): void;
+}
+
+/** The last commit of a node, and the topics that changed since its notification before. */
+export interface StoreNotification {
+	readonly node: number;
+	readonly n: number;
+	readonly topics: ReadonlySet<string>;
+}
 
 /** The daemons that share the store. */
 interface StoreMembership {
 	/** Joins the store; `alone`: every earlier start is dead, because the caller holds the lock that says so. */
 	join(name: string, alone: boolean): Reading<Joined>;
-	/** Says that the node lives; false when it has been declared dead. */
-	renew(node: number): Reading<boolean>;
-	/** Declares nodes dead that have not been renewed for so long, and says which. Their commits are refused from then on. */
-	bury(silentMs: number): Reading<readonly number[]>;
+	/**
+	 * Says that the node lives; false when it has been declared dead. The store keeps since when the node has renewed without a gap: a renewal
+	 * that comes more than half a lease after the one before begins anew.
+	 */
+	renew(node: number, leaseMs: number): Reading<boolean>;
+	/**
+	 * Renews the node, then declares the others dead that have not been renewed for a lease, and says which. Their commits are refused from
+	 * then on. None, unless the node has itself renewed without a gap for a lease: after an outage of the store all have been silent.
+	 */
+	expire(node: number, leaseMs: number): Reading<readonly number[]>;
 	/** The node has made its last commit: it is dead from now on, and what it owned is left. */
 	leave(node: number): Reading<void>;
-	/** Calls all daemons by a topic, if the store can. What it is about is on record before. */
-	call(topic: string): Reading<void>;
-	/** Calls back when a daemon has committed or calls, if the store can tell. Returns how to stop it. */
-	watch(hint: Hint): () => void;
+	/** Notifies the other nodes of what was committed before. The Bus has one such call under way at a time, and only in a shared store. */
+	notify(notification: StoreNotification): Reading<void>;
+	/** Follows the commits of all nodes but this one, from now on. Only in a shared store, or once the node is dead. */
+	follow(node: number, follower: Follower): Following;
 }
 
 interface StoreWriting {

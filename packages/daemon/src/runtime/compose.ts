@@ -2,7 +2,6 @@
 
 import { createHmac } from "node:crypto";
 import type { ReadinessJson } from "@nexus-stream/protocol/api";
-import { systemClock } from "@nexus-stream/protocol/clock";
 import type { Engine } from "@nexus-stream/protocol/engine";
 import { createKeyedQueue } from "@nexus-stream/protocol/keyed-queue";
 import type { Log } from "@nexus-stream/protocol/log";
@@ -57,19 +56,19 @@ export interface Opened {
 
 export function compose(config: NexusConfig, opened: Opened): DaemonParts {
 	const { engine, token, memory, log } = opened;
-	const { bus, ledger, rows } = opened.store;
+	const { bus, ledger, rows, clock } = opened.store;
 	const counts = new RunCounts();
 	const broker = brokerOf(config, opened, counts);
 	const { adapters, inbound } = nexConfig(config);
-	const outbound = createOutbound({ bus, ledger, dataDir: config.data, adapters, log });
-	const core = { bus, ledger, broker, engine, outbound, log };
+	const outbound = createOutbound({ bus, ledger, dataDir: config.data, adapters, clock, log });
+	const core = { bus, ledger, broker, engine, outbound, clock, log };
 	const nex = createNex({
 		...core,
 		config: inbound,
 		limits: config.broker,
-		arrived: (message) => reportAttachments(running.services.artifacts.transfers, message, systemClock.now()),
+		arrived: (message) => reportAttachments(running.services.artifacts.transfers, message, clock.now()),
 	});
-	const lab = createLab({ bus, receive: nex.receive, dataDir: config.data, tuned: adapters, clock: systemClock, log });
+	const lab = createLab({ bus, receive: nex.receive, dataDir: config.data, tuned: adapters, clock, log });
 	const submit: EdgeDeps["submit"] = async (message) => {
 		try {
 			return await nex.receive(message);
@@ -79,7 +78,7 @@ export function compose(config: NexusConfig, opened: Opened): DaemonParts {
 		}
 	};
 	const readiness = () => opened.readiness(broker);
-	const running = createServices({ ...core, rows, memory, config, nex, readiness, submit, clock: systemClock });
+	const running = createServices({ ...core, rows, memory, config, nex, readiness, submit });
 	running.services.audit.configured("started", startedWith(config, token, engine.name));
 	const parts = { broker, outbound, nex, lab, running };
 	return { ...parts, edge: edgeOf(config, opened, { ...parts, submit, counts }) };
@@ -92,7 +91,6 @@ function brokerOf(config: NexusConfig, { store, engine, tracing, log }: Opened, 
 		engine,
 		limits: config.broker,
 		approvals,
-		clock: systemClock,
 		log,
 		execution: config.execution,
 		observer: tracing ? both(counts, tracing) : counts,
@@ -142,7 +140,7 @@ interface EdgeParts extends Omit<DaemonParts, "edge" | "lab"> {
 
 function edgeOf(config: NexusConfig, opened: Opened, parts: EdgeParts): Edge {
 	const { store, engine, engineServices, token, mcp, log } = opened;
-	const { bus, ledger, rows } = store;
+	const { bus, ledger, rows, clock } = store;
 	const { broker, nex, outbound, lab, submit, counts } = parts;
 	const { services } = parts.running;
 	const edge: Edge = createEdge({
@@ -171,7 +169,7 @@ function edgeOf(config: NexusConfig, opened: Opened, parts: EdgeParts): Edge {
 			return methodsOf({ ...services, engine, agents, submit, broker, ledger, rows, memoryConfig });
 		},
 		artifacts: services.artifacts,
-		deliverOnce: (request, begin) => once({ rows, clock: systemClock }, { ...request, appId: DELIVERIES }, begin),
+		deliverOnce: (request, begin) => once({ rows, clock }, { ...request, appId: DELIVERIES }, begin),
 		abortAsked: services.audit.abortAsked,
 		health: stateFeed(services.health),
 		readiness: () => opened.readiness(broker),
@@ -184,7 +182,7 @@ function edgeOf(config: NexusConfig, opened: Opened, parts: EdgeParts): Edge {
 			counters: engineServices.counters,
 		})),
 		pageDir: pageDir(),
-		clock: systemClock,
+		clock,
 		mcp: mcp ?? { status: () => [], start: async () => {} },
 	});
 	return edge;

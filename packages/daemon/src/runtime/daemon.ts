@@ -97,7 +97,7 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	const starting = new Starting({ ...config, clock: systemClock, log });
 	undo.push({ what: "answers during the start", stop: () => starting.end() });
 	const { paths, store, token } = await openData(life, config, starting);
-	const memory = createMemory({ ...store, config: config.memory, clock: systemClock });
+	const memory = createMemory({ ...store, config: config.memory });
 	const mcp = openMcp(config, log);
 	undo.push({ what: "MCP servers", stop: () => mcp?.close() });
 	const engineServices = createEngineServices(config, log, { memory, mcp });
@@ -122,7 +122,7 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	undo.push({ what: "daemon record", stop: () => removeDaemonRecord(paths) });
 	const swept = { ...store, sweepFiles: () => parts.running.services.artifacts.sweep() };
 	const kept = { ...config.retention, auditDays: config.audit.keptDays };
-	undo.push({ what: "retention", stop: keepRetention(swept, kept, systemClock, log) });
+	undo.push({ what: "retention", stop: keepRetention(swept, kept, store.clock, log) });
 	life.state = "READY";
 	life.changed();
 	return await daemonOf(life, config, store, parts, { url, grpc, data: paths.dir, engine: engine.name });
@@ -169,7 +169,7 @@ async function daemonOf(
 ): Promise<Daemon> {
 	const { log } = life;
 	const accounts = outbound.accounts().map(({ channel, account }) => `${channel}/${account}`);
-	const waiting = await waitingOf(nex);
+	const waiting = await waitingOf(nex, store.clock.now());
 	const chats = accounts.length === 0 ? {} : { accounts, waiting: waiting.length };
 	log.info({ ...facts, ...chats }, "ready");
 	return {
@@ -197,9 +197,9 @@ async function daemonOf(
 	};
 }
 
-const waitingOf = async ({ pairing }: Nex) =>
+const waitingOf = async ({ pairing }: Nex, now: number) =>
 	(await pairing.list())
-		.filter(({ approvedAt, expiresAt }) => approvedAt === undefined && expiresAt > Date.now())
+		.filter(({ approvedAt, expiresAt }) => approvedAt === undefined && expiresAt > now)
 		.map(({ code, channel, account, sender, senderName }) => ({
 			code,
 			sender: `${senderName ?? sender} on ${channel}/${account}`,

@@ -38,11 +38,11 @@ export class Starting {
 	}
 
 	/** Does a step of the start, again and again while the disk is full or failing, until the limit. */
-	async whenWritable<T>(step: () => T): Promise<T> {
+	async whenWritable<T>(step: () => T | Promise<T>): Promise<T> {
 		const { clock, log, storeRetryMsMax } = this.#options;
 		for (let waitedMs = 0; ; waitedMs += RETRY_MS) {
 			try {
-				const done = step();
+				const done = await step();
 				this.#isWaiting = false;
 				return done;
 			} catch (cause) {

@@ -137,7 +137,7 @@ export class Committer {
 		});
 	}
 
-	#landed({ parts }: Flight, { now, outcomes }: Committed): void {
+	#landed({ commit, parts }: Flight, { now, outcomes }: Committed): void {
 		this.#flight = undefined;
 		this.#unknown = false;
 		this.#outage.end();
@@ -156,7 +156,7 @@ export class Committer {
 			live.woken();
 			log!.cut = undefined;
 		}
-		this.#outcome.landed(parts, outcomes);
+		this.#outcome.landed(commit.n, parts, outcomes);
 		this.#tidier.schedule();
 		if (!this.#plan.isEmpty) this.#schedule();
 	}

@@ -3,7 +3,7 @@
 import { NexusError, Refused, wordsOf } from "@nexus-stream/protocol";
 import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
-import { sqliteFailure } from "../../std/sqlite.ts";
+import { isStoreFull } from "../../std/store-failure.ts";
 import type { CommitPart, LiveLog } from "../logs/live-log.ts";
 import type { Committed, Storage } from "../storage.ts";
 
@@ -38,8 +38,8 @@ export interface CommitListener {
 	cut(log: LiveLog, bytes: number): void;
 	/** After all logs of the commit are in their new state. `isNew`: it was created by this commit. */
 	visible(log: LiveLog, records: number, isNew: boolean): void;
-	/** After that: all of it but the refused units is durable. */
-	landed(parts: readonly CommitPart[], outcomes: Committed["outcomes"]): void;
+	/** After that: all of the commit with this number but the refused units is durable. */
+	landed(n: number, parts: readonly CommitPart[], outcomes: Committed["outcomes"]): void;
 	live(): Iterable<LiveLog>;
 	readonly liveLogs: number;
 	/** The store's time, as of the last commit. */
@@ -96,7 +96,7 @@ export class StoreOutage {
 
 	begin(cause: unknown): void {
 		this.#since ??= this.now();
-		this.#isDiskFull = sqliteFailure(cause)?.kind === "full";
+		this.#isDiskFull = isStoreFull(cause);
 	}
 
 	end(): void {
@@ -136,8 +136,7 @@ export class Silent extends Error {
 /** The error of a caller whose write the store does not take. */
 export function unwritten(what: string, cause: unknown): NexusError {
 	if (cause instanceof Refused) return cause;
-	const isFull = sqliteFailure(cause)?.kind === "full";
-	const why = isFull ? "the disk is full or failing. Free some space, then try again" : shownWords(cause);
+	const why = isStoreFull(cause) ? "the disk is full or failing. Free some space, then try again" : shownWords(cause);
 	return new NexusError("unavailable", `${what} could not be written: ${why}`, { cause });
 }
 

@@ -19,12 +19,12 @@ const whenRead = <T, U>(answer: Reading<T>, make: (value: T) => U): Reading<U> =
 export class Directory {
 	readonly #storage: Storage;
 	readonly #live = new Map<string, LiveLog>();
-	/** Logs of other daemons that have readers here. */
-	readonly #remote = new Map<string, RemoteLog>();
+	/** Logs of other daemons that have readers here, by the store's number. */
+	readonly #remote = new Map<number, RemoteLog>();
 	/** Chains that are written or watched now. */
 	readonly #chains = new Map<string, Chain>();
 
-	/** Looks again at a log of another daemon: what is known of it was read before anybody followed it here. */
+	/** Looks again at a log of another daemon: what is known of it was read before it was followed here. */
 	readonly #refresh: (log: RemoteLog) => void;
 
 	constructor(storage: Storage, refresh: (log: RemoteLog) => void) {
@@ -34,6 +34,10 @@ export class Directory {
 
 	get size(): number {
 		return this.#live.size;
+	}
+
+	get remote(): ReadonlyMap<number, RemoteLog> {
+		return this.#remote;
 	}
 
 	live(): Iterable<LiveLog> {
@@ -52,10 +56,11 @@ export class Directory {
 		const { log: name, chain } = log.spec;
 		this.#live.set(name, log);
 		if (chain !== undefined) this.#chain(chain).live = log;
-		const before = this.#remote.get(name);
+		const before = this.#remote.get(log.id);
 		if (!before) return;
-		this.#remote.delete(name);
+		this.#remote.delete(log.id);
 		before.successor = log;
+		log.readers = before.readers;
 		for (const wake of before.wakes) log.wakes.add(wake);
 	}
 
@@ -72,8 +77,9 @@ export class Directory {
 		this.dismiss(log);
 		const remote = new RemoteLog({ ...log.info(), id: log.id });
 		log.successor = remote;
+		remote.readers = log.readers;
 		for (const wake of log.wakes) remote.wakes.add(wake);
-		this.#remote.set(remote.name, remote);
+		this.#remote.set(remote.id, remote);
 	}
 
 	#chain(name: string): Chain {
@@ -95,8 +101,8 @@ export class Directory {
 		};
 	}
 
-	/** Readers that follow the log as a link of its chain. */
-	chainWatchers({ spec: { chain } }: LiveLog): Iterable<Wake> {
+	/** Readers that wait for the next link of the chain. */
+	chainWatchers(chain: string | undefined): Iterable<Wake> {
 		return (chain === undefined ? undefined : this.#chains.get(chain)?.watchers) ?? [];
 	}
 
@@ -106,11 +112,15 @@ export class Directory {
 		for (const chain of this.#chains.values()) yield* chain.watchers;
 	}
 
-	/** Logs of others that are followed here, and who waits for a chain that this daemon does not write. */
-	followed(): { logs: RemoteLog[]; chains: Wake[] } {
-		for (const [name, log] of this.#remote) if (log.readers === 0) this.#remote.delete(name);
+	/** Readers that wait for a chain that this daemon does not write now. */
+	idleWatchers(): Wake[] {
 		const idle = [...this.#chains.values()].filter((chain) => !chain.live);
-		return { logs: [...this.#remote.values()], chains: idle.flatMap((chain) => [...chain.watchers]) };
+		return idle.flatMap((chain) => [...chain.watchers]);
+	}
+
+	/** Forgets the logs of others that have no reader any more. */
+	forgetUnread(): void {
+		for (const [id, { readers }] of this.#remote) if (readers === 0) this.#remote.delete(id);
 	}
 
 	/** A log as readers see it. */
@@ -126,10 +136,10 @@ export class Directory {
 		const mine = this.#live.get(name);
 		if (mine) return { ...readableIn(mine), id };
 		if (sealedAt !== undefined) return { id, name, head };
-		let remote = this.#remote.get(name);
+		let remote = this.#remote.get(id);
 		if (!remote) {
 			remote = new RemoteLog(stored);
-			this.#remote.set(name, remote);
+			this.#remote.set(id, remote);
 			this.#refresh(remote);
 		}
 		return { id, name, growing: remote, head: Math.max(head, remote.head) };

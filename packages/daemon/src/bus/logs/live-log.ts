@@ -52,7 +52,7 @@ export interface CommitPart extends Unit {
 export interface Growing extends Grown {
 	readonly id: number;
 	readonly wakes: Set<Wake>;
-	/** Cursors that are open on it. */
+	/** Cursors that are open on it. They count for the successor once there is one. */
 	readers: number;
 	/** The records strictly after an offset, when they are at hand without asking the store. */
 	recent(after: number): Batch | undefined;

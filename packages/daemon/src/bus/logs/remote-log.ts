@@ -8,34 +8,63 @@ import type { Growing } from "./live-log.ts";
 /** Only a sealed log is ever removed. */
 const REMOVED = 0;
 
+/** Characters of the newest records that are kept for readers; those who are further behind ask the store. */
+const KEPT_CHARS_MAX = 64 * 1024;
+
 export class RemoteLog implements Growing {
 	readonly id: number;
 	readonly name: string;
-	readonly chain: string | undefined;
 	head: number;
 	sealedAt: number | undefined;
 	successor: Growing | undefined;
-	/** No reader waits for more of it: the next growth would replace what is at hand, and each reader would ask the store (ST22). */
-	readonly newest = undefined;
 	readonly wakes = new Set<Wake>();
 	readers = 0;
-	#latest: Batch | undefined;
+	/** Neighbouring batches up to the head. */
+	#kept: Batch[] = [];
+	#keptChars = 0;
 	#refreshing: Promise<void> | undefined;
 	#again = false;
 
-	constructor({ id, log, chain, head, sealedAt }: StoredLog) {
+	constructor({ id, log, head, sealedAt }: StoredLog) {
 		this.id = id;
 		this.name = log;
-		this.chain = chain;
 		this.head = head;
 		this.sealedAt = sealedAt;
 	}
 
-	recent(after: number): Batch | undefined {
-		return this.#latest?.first === after + 1 ? this.#latest : undefined;
+	get newest(): Batch | undefined {
+		return this.#kept.at(-1);
 	}
 
-	/** Looks what has become of it; wakes its readers when it grew or ended. */
+	recent(after: number): Batch | undefined {
+		const found = this.#kept.findLast(({ first }) => first <= after + 1);
+		return found?.after(after);
+	}
+
+	/** Takes new records. With a gap before them it takes nothing: the log has to be looked up. */
+	grow(batch: Batch): "more" | "gap" | undefined {
+		if (batch.last <= this.head) return undefined;
+		if (batch.first > this.head + 1) return "gap";
+		this.#keep(batch.after(this.head));
+		return "more";
+	}
+
+	/** Takes its end; false when records before it are missing here. */
+	seal(head: number, at: number): boolean {
+		if (this.head < head) return false;
+		this.sealedAt ??= at;
+		return true;
+	}
+
+	#keep(batch: Batch): void {
+		this.head = batch.last;
+		this.#kept.push(batch);
+		this.#keptChars += batch.text.length;
+		while (this.#keptChars > KEPT_CHARS_MAX && this.#kept.length > 1)
+			this.#keptChars -= this.#kept.shift()!.text.length;
+	}
+
+	/** Looks up the log; wakes its readers when it grew or ended. */
 	refresh(storage: Storage, wake: WakeAll): Promise<void> {
 		this.#again = true;
 		this.#refreshing ??= this.#look(storage, wake).finally(() => {
@@ -44,26 +73,33 @@ export class RemoteLog implements Growing {
 		return this.#refreshing;
 	}
 
-	async #grow(storage: Storage, head: number, wake: WakeAll): Promise<void> {
-		while (this.head < head) {
-			// Readers get the failure when they ask for the records themselves.
-			const batch = await Promise.resolve(storage.read(this.id, this.head + 1)).catch(() => undefined);
-			this.#latest = batch?.after(this.head).upTo(head);
-			this.head = this.#latest?.last ?? head;
-			wake(this.wakes, this);
-		}
-	}
-
 	async #look(storage: Storage, wake: WakeAll): Promise<void> {
 		while (this.#again) {
 			this.#again = false;
 			const found = await storage.find(this.name);
+			if (found) await this.#growTo(found.head, storage, wake);
 			if (this.successor) return;
-			if (found) await this.#grow(storage, found.head, wake);
 			const sealedAt = found ? found.sealedAt : REMOVED;
 			if (sealedAt === undefined || this.sealedAt !== undefined) continue;
 			this.sealedAt = sealedAt;
 			wake(this.wakes, this);
 		}
+	}
+
+	async #growTo(head: number, storage: Storage, wake: WakeAll): Promise<void> {
+		while (this.head < head && !this.successor) {
+			const batch = await Promise.resolve(storage.read(this.id, this.head + 1)).catch(() => undefined);
+			// The commits that are followed may have brought the records meanwhile.
+			if (this.head >= head) return;
+			if (!batch || this.grow(batch) === "gap") this.#skipTo(head);
+			wake(this.wakes, this);
+		}
+	}
+
+	/** Records cannot be read: readers get the failure when they ask for them themselves. */
+	#skipTo(head: number): void {
+		this.#kept = [];
+		this.#keptChars = 0;
+		this.head = head;
 	}
 }

@@ -34,16 +34,15 @@ export class LogCursor implements Cursor {
 		this.#readable = readable;
 		this.offset = after;
 		this.#reading = reading;
-		if (readable.growing) readable.growing.readers++;
+		const growing = this.#growing();
+		if (growing) growing.readers++;
 	}
 
 	/** The log as it is written now: it may have been taken over since. */
 	#growing(): Growing | undefined {
 		let { growing } = this.#readable;
 		while (growing?.successor) {
-			growing.readers--;
 			growing = growing.successor;
-			growing.readers++;
 			this.#readable.growing = growing;
 		}
 		return growing;

@@ -2,7 +2,8 @@
 
 import { crc32 } from "node:zlib";
 import { Refused } from "@nexus-stream/protocol";
-import { type SqliteFile, sqliteFailure } from "../../std/sqlite.ts";
+import type { SqliteFile } from "../../std/sqlite.ts";
+import { isStoreFull, storeFailure } from "../../std/store-failure.ts";
 import type { LogSpec } from "../port.ts";
 import {
 	type Commit,
@@ -15,6 +16,7 @@ import {
 	type UnitOutcome,
 } from "../storage.ts";
 import { allFenced, type Refusal, refusalOf, refusalsIn, segmentCrc, UnitFault } from "./faults.ts";
+import { type RowChanges, textOfChanges } from "./following.ts";
 import { type JournalNeeds, JournalText, type Tails } from "./journal.ts";
 import type { Statements } from "./schema.ts";
 
@@ -35,6 +37,8 @@ export class Commits {
 	readonly #tails: Tails;
 	readonly #needs: JournalNeeds;
 	readonly #journal = new JournalText();
+	/** Other daemons may follow the commits. */
+	isShared = false;
 
 	constructor({ file, now, sql, tails, needs }: CommitsParts) {
 		this.#file = file;
@@ -89,6 +93,7 @@ export class Commits {
 		const outcomes = new Map<number, UnitOutcome>();
 		const refusals: Refusal[] = [];
 		const journal = this.#journal;
+		const changes: RowChanges | undefined = this.isShared ? { created: 0, sealed: [] } : undefined;
 		journal.begin();
 		for (let place = 0; place < units.length; place++) {
 			const unit = units[place]!;
@@ -103,11 +108,13 @@ export class Commits {
 					continue;
 				}
 			}
-			if (log && !log.cut && !log.seal) journal.add(log);
+			if (log && ((!log.cut && !log.seal) || this.isShared)) journal.add(log);
+			if (log && changes) noteChanges(changes, log);
 		}
 		const refused = refusals.length > 0 ? JSON.stringify(refusals) : null;
 		const entries = journal.bytes;
-		this.#sql.addJournal.run(row, entries, crc32(entries), node, n, now, refused);
+		if (changes) this.#sql.addShared.run(row, entries, crc32(entries), node, n, now, refused, textOfChanges(changes));
+		else this.#sql.addJournal.run(row, entries, crc32(entries), node, n, now, refused);
 		return { now, outcomes };
 	}
 
@@ -127,7 +134,7 @@ export class Commits {
 		} catch (cause) {
 			// A full disk refuses everything, and has undone all of it on some occasions: then the commit itself has to fail. So it does when
 			// a log cannot be written: that is nothing a unit could be refused for.
-			const isOwnFault = cause instanceof Refused || (isApplying && sqliteFailure(cause)?.kind !== "full");
+			const isOwnFault = cause instanceof Refused || (isApplying && !isStoreFull(cause));
 			if (!this.#file.db.isTransaction || !isOwnFault) throw cause;
 			if (!apart) throw new UnitFault(cause);
 			sql.undo.run();
@@ -144,7 +151,7 @@ export class Commits {
 		try {
 			this.#sql.createLog.run(id, log, kind, chain ?? null, base, metaText, now, node, row, countedFor);
 		} catch (cause) {
-			throw sqliteFailure(cause)?.kind === "duplicate" ? existsAlready(log) : cause;
+			throw storeFailure(cause)?.kind === "duplicate" ? existsAlready(log) : cause;
 		}
 		return base;
 	}
@@ -177,4 +184,9 @@ export class Commits {
 			this.#needs.written(log, row);
 		}
 	}
+}
+
+function noteChanges(changes: RowChanges, { id, create, cut, seal }: LogWrite): void {
+	if (create) changes.created++;
+	if (seal) changes.sealed.push([id, cut ? cut.first + cut.count - 1 : 0]);
 }

@@ -3,7 +3,7 @@
 import type { DatabaseSync, SQLOutputValue } from "node:sqlite";
 import { crc32 } from "node:zlib";
 import { NexusError, type RefusalKind, Refused, wordsOf } from "@nexus-stream/protocol";
-import { sqliteFailure } from "../../std/sqlite.ts";
+import { storeFailure } from "../../std/store-failure.ts";
 import { type Commit, type Committed, fenced, type UnitOutcome } from "../storage.ts";
 
 /** A unit is to be refused, and the others of its commit are not. */
@@ -28,7 +28,7 @@ export function allFenced({ units }: Commit, now: number): Committed {
 /** Any failure inside a unit refuses that unit; the others of the commit stand. */
 export function refusalOf(cause: unknown): Refused {
 	if (cause instanceof Refused) return cause;
-	const kind = sqliteFailure(cause)?.kind === "duplicate" ? "duplicate" : "conflict";
+	const kind = storeFailure(cause)?.kind === "duplicate" ? "duplicate" : "conflict";
 	return new Refused(kind, wordsOf(cause), { cause });
 }
 
@@ -43,7 +43,7 @@ export function unlessCorrupt<T>(read: () => T): T | undefined {
 	try {
 		return read();
 	} catch (cause) {
-		if (sqliteFailure(cause)?.kind === "corrupt") return undefined;
+		if (storeFailure(cause)?.kind === "corrupt") return undefined;
 		throw cause;
 	}
 }

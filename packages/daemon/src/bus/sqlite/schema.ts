@@ -38,6 +38,9 @@ export const BUS_STEPS: readonly string[] = [
 	`ALTER TABLE log ADD COLUMN counted_for TEXT;
 	UPDATE log SET counted_for = meta ->> '$.appId' WHERE kind IN ('scenario', 'realtime') AND json_valid(meta);
 	CREATE INDEX log_counted ON log (counted_for, bytes) WHERE counted_for IS NOT NULL;`,
+	// Since when a node has renewed without a gap; the logs that a commit created and sealed, for those who follow it.
+	`ALTER TABLE node ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
+	ALTER TABLE journal ADD COLUMN changes TEXT;`,
 ];
 
 const IS_DEAD = "NOT EXISTS (SELECT 1 FROM node WHERE node.id = log.node AND node.dead = 0)";
@@ -53,9 +56,11 @@ const STATEMENTS = {
 	undo: "ROLLBACK TO unit",
 	killAll: "UPDATE node SET dead = 1 WHERE dead = 0",
 	forgetDead: "DELETE FROM node WHERE dead = 1 AND id < (SELECT max(id) FROM node)",
-	addNode: "INSERT INTO node (name, renewed_at) VALUES (?, ?)",
-	renew: "UPDATE node SET renewed_at = ? WHERE id = ? AND dead = 0",
-	bury: "UPDATE node SET dead = 1 WHERE dead = 0 AND renewed_at <= ? RETURNING id",
+	addNode: "INSERT INTO node (name, renewed_at, since) VALUES (?1, ?2, ?2)",
+	renew:
+		"UPDATE node SET since = CASE WHEN renewed_at < ?1 - ?2 / 2 THEN ?1 ELSE since END, renewed_at = ?1 WHERE id = ?3 AND dead = 0",
+	expire: `UPDATE node SET dead = 1 WHERE dead = 0 AND id <> ?1 AND renewed_at <= ?2
+		AND (SELECT since FROM node WHERE id = ?1 AND dead = 0) <= ?2 RETURNING id`,
 	leave: "UPDATE node SET dead = 1 WHERE id = ?",
 	isAlive: "SELECT 1 FROM node WHERE id = ? AND dead = 0",
 	reserved: "SELECT next FROM reserved WHERE name = 'log'",
@@ -66,11 +71,18 @@ const STATEMENTS = {
 	standing:
 		"SELECT (SELECT coalesce(max(id), 0) FROM journal) AS id, EXISTS (SELECT 1 FROM node WHERE id = ? AND dead = 0) AS is_alive",
 	lastRow: "SELECT coalesce(max(id), 0) AS id FROM journal",
+	// Of the file, which others change, and of this connection.
+	version: "SELECT data_version AS others, total_changes() AS own FROM pragma_data_version",
+	rowsAfter: `SELECT id, node, n, at, crc, changes, CASE WHEN node <> ?2 AND ?3 THEN CAST(entries AS BLOB) END AS entries
+		FROM journal WHERE id > ?1 ORDER BY id LIMIT ?4`,
+	madeBy: "SELECT * FROM log WHERE made = ? AND removed = 0",
 	journal: "SELECT id, entries, crc FROM journal ORDER BY id",
 	journalAfter: "SELECT id, entries, crc FROM journal WHERE id > ? ORDER BY id",
 	made: "SELECT at, refused FROM journal WHERE node = ? AND n = ? ORDER BY id DESC LIMIT 1",
 	// Text is bound as bytes: they are at hand, and their checksum is taken of them.
 	addJournal: "INSERT INTO journal (id, entries, crc, node, n, at, refused) VALUES (?, CAST(? AS TEXT), ?, ?, ?, ?, ?)",
+	addShared:
+		"INSERT INTO journal (id, entries, crc, node, n, at, refused, changes) VALUES (?, CAST(? AS TEXT), ?, ?, ?, ?, ?, ?)",
 	removeJournal: "DELETE FROM journal WHERE id < ?",
 	othersFrom: "SELECT min(cut_at) AS cut_at FROM log WHERE sealed_at IS NULL AND node <> ?",
 	leftBehind: `SELECT * FROM log WHERE sealed_at IS NULL AND removed = 0 AND cut_at < ? AND ${IS_DEAD} LIMIT 4`,

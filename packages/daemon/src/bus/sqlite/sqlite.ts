@@ -10,8 +10,9 @@ import {
 	type ChainWith,
 	type Commit,
 	type Committed,
+	type Follower,
+	type Following,
 	fenced,
-	type Hint,
 	type Joined,
 	type Kinds,
 	noLiveLog,
@@ -19,9 +20,11 @@ import {
 	ownedByAnother,
 	type Storage,
 	type StoredLog,
+	type StoreNotification,
 } from "../storage.ts";
 import { Commits } from "./commit.ts";
 import { damaged, isWholeSegment, unlessCorrupt } from "./faults.ts";
+import { followFile, notifyFollowers } from "./following.ts";
 import { JournalNeeds, type LogRow, lastIdUsed, type Owned, ownedOf, storedOf, Tails } from "./journal.ts";
 import { BUS_AREA, BUS_STEPS, kindColumns, prepared, type Statements } from "./schema.ts";
 
@@ -29,6 +32,8 @@ import { BUS_AREA, BUS_STEPS, kindColumns, prepared, type Statements } from "./s
 const JOURNAL_ROWS_BEHIND_MAX = 4096;
 const JOURNAL_ROWS_PER_TIDY = 2048;
 const SEGMENTS_PER_REMOVAL = 16;
+/** A row of the journal can be read by other daemons for at least this long. */
+const JOURNAL_KEPT_MS = 5000;
 
 /** `now` is the store's time. */
 export function sqliteStorage(file: SqliteFile, now: () => number = Date.now): Storage {
@@ -38,17 +43,15 @@ export function sqliteStorage(file: SqliteFile, now: () => number = Date.now): S
 	return new SqliteStorage(file, now);
 }
 
-/** Other users of the same connection, which are called at every commit. */
-const watchers = new WeakMap<SqliteFile, Set<Hint>>();
-
 class SqliteStorage implements Storage {
 	readonly #file: SqliteFile;
 	readonly #now: () => number;
 	readonly #sql: Statements;
-	readonly #hints: Set<Hint>;
 	readonly #commits: Commits;
 	readonly #needs = new JournalNeeds();
 	#journalFirst = 1;
+	/** The last row of the journal at some moments, the oldest first. */
+	readonly #marks: { row: number; at: number }[] = [];
 	readonly #tails: Tails;
 	/** Logs of dead owners, as they were listed. */
 	readonly #left = new Map<number, Adopted & Owned>();
@@ -59,8 +62,6 @@ class SqliteStorage implements Storage {
 		this.#sql = prepared(file.db);
 		this.#tails = new Tails(this.#sql.journalAfter);
 		this.#commits = new Commits({ file, now, sql: this.#sql, tails: this.#tails, needs: this.#needs });
-		this.#hints = watchers.get(file) ?? new Set();
-		watchers.set(file, this.#hints);
 	}
 
 	join(name: string, alone: boolean): Joined {
@@ -73,19 +74,22 @@ class SqliteStorage implements Storage {
 			}
 			const { lastInsertRowid } = sql.addNode.run(name, now);
 			this.#tails.node = Number(lastInsertRowid);
+			this.#commits.isShared = !alone;
 			this.#journalFirst = Number(sql.firstRow.get()!.id);
 			if (!sql.reserved.get()) sql.reserve.get(lastIdUsed(sql) + 1);
 			return { node: Number(lastInsertRowid), now };
 		});
 	}
 
-	renew(node: number): boolean {
-		return this.#file.transaction(() => this.#sql.renew.run(this.#now(), node).changes) !== 0;
+	renew(node: number, leaseMs: number): boolean {
+		return this.#file.transaction(() => this.#sql.renew.run(this.#now(), leaseMs, node).changes) !== 0;
 	}
 
-	bury(silentMs: number): number[] {
-		const rows = this.#file.transaction(() => this.#sql.bury.all(this.#now() - silentMs));
-		return rows.map(({ id }) => Number(id));
+	expire(node: number, leaseMs: number): number[] {
+		return this.#file.transaction(() => {
+			this.renew(node, leaseMs);
+			return this.#sql.expire.all(node, this.#now() - leaseMs).map(({ id }) => Number(id));
+		});
 	}
 
 	leave(node: number): void {
@@ -102,13 +106,9 @@ class SqliteStorage implements Storage {
 
 	commit(commit: Commit): Reading<Committed> {
 		const committed = this.#commits.apply(commit);
-		const announced = () => {
-			for (const hint of this.#hints) hint(commit);
-			return committed;
-		};
 		// Until it is synced, a power cut may take the transaction that is in the file: tried again, it is found there and synced.
 		const refused = (cause: unknown) => Promise.reject(new OutcomeUnknown(cause));
-		return this.#file.sync?.().then(announced, refused) ?? announced();
+		return this.#file.sync?.().then(() => committed, refused) ?? committed;
 	}
 
 	find(log: string): StoredLog | undefined {
@@ -219,7 +219,8 @@ class SqliteStorage implements Storage {
 		// The last row stays: it numbers the next one, and tells what became of the last commit.
 		const last = Number(this.#sql.lastRow.get()!.id);
 		const others = this.#sql.othersFrom.get(node)!.cut_at;
-		const needed = Math.min(this.#needs.first(last), others === null ? last : Number(others) + 1);
+		const unread = this.#unread(last);
+		const needed = Math.min(this.#needs.first(last), others === null ? last : Number(others) + 1, unread);
 		const lagging = this.#needs.before(last - JOURNAL_ROWS_BEHIND_MAX);
 		const upTo = Math.min(needed, this.#journalFirst + JOURNAL_ROWS_PER_TIDY);
 		if (upTo > this.#journalFirst) {
@@ -229,11 +230,25 @@ class SqliteStorage implements Storage {
 		const left = this.#sql.leftBehind.all(last - JOURNAL_ROWS_BEHIND_MAX);
 		for (const row of left) this.#cutLeft(row, last);
 		for (const row of this.#sql.halfRemoved.all()) this.removeSome(Number(row.id));
-		return { more: upTo < needed || left.length > 0, lagging };
+		return { more: upTo < needed || left.length > 0 || unread < last, lagging };
 	}
 
-	call(topic: string): void {
-		for (const hint of this.#hints) hint({ topic });
+	/** The first row that other daemons may not have read yet: in a shared file, rows stay for a while. */
+	#unread(last: number): number {
+		if (!this.#commits.isShared) return last;
+		const now = this.#now();
+		const marks = this.#marks;
+		if (marks.at(-1)?.row !== last) marks.push({ row: last, at: now });
+		while (marks.length > 1 && now - marks[1]!.at >= JOURNAL_KEPT_MS) marks.shift();
+		return now - marks[0]!.at >= JOURNAL_KEPT_MS ? marks[0]!.row : 0;
+	}
+
+	notify(notification: StoreNotification): void {
+		notifyFollowers(this.#file, notification);
+	}
+
+	follow(node: number, follower: Follower): Following {
+		return followFile(this.#file, this.#sql, node, follower);
 	}
 
 	/** A dead owner's log may never be adopted, so the journal does not wait for it. */
@@ -248,10 +263,5 @@ class SqliteStorage implements Storage {
 			else this.#sql.cutLog.run(0, 0, null, last, log.id);
 		});
 		this.#left.delete(log.id);
-	}
-
-	watch(hint: Hint): () => void {
-		this.#hints.add(hint);
-		return () => this.#hints.delete(hint);
 	}
 }

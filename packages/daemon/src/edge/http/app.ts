@@ -7,7 +7,7 @@ import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { Hono } from "hono";
 import type { z } from "zod";
-import { sqliteFailure } from "../../std/sqlite.ts";
+import { storeFailure } from "../../std/store-failure.ts";
 import { type Handlers, ROUTES, type RouteId } from "../api/api.ts";
 import type { RequestContext, Route } from "../api/resource.ts";
 import type { EdgeLimits } from "../port.ts";
@@ -115,7 +115,7 @@ export function failure(cause: unknown, log: Log): Response {
 /** A full or unwritable store is a temporary condition and not the request's fault: the client may try again. */
 function refusalOf(cause: unknown): NexusError | undefined {
 	for (let inner = cause; inner instanceof Error; inner = inner.cause) {
-		const kind = sqliteFailure(inner)?.kind;
+		const kind = storeFailure(inner)?.kind;
 		if (kind !== "full" && kind !== "unwritable") continue;
 		const why = kind === "full" ? "the disk is full or failing. Free some space" : "the database cannot be written";
 		return new NexusError("unavailable", `nothing can be saved now: ${why}, then try again`, { cause });

@@ -5,7 +5,7 @@ import { createVerifier, decodeFrame, isDamage, type Violation, wordsOf } from "
 import { damagedJournalRows, sqliteStorage, storedLogs } from "../../bus/bus.ts";
 import { sqliteLedger } from "../../ledger/ledger.ts";
 import { hasTable, openSqlite, SchemaTooNew, schemaVersions } from "../../std/sqlite.ts";
-import { storeFailure } from "./store.ts";
+import { storeError } from "./store.ts";
 import { serviceRows } from "./tables.ts";
 
 /** Throws what `openStore` would. */
@@ -15,7 +15,7 @@ function reading<T>(path: string, read: (db: DatabaseSync) => T): T {
 		db = new DatabaseSync(path, { readOnly: true, timeout: 1000 });
 		return read(db);
 	} catch (cause) {
-		throw storeFailure(cause, path);
+		throw storeError(cause, path);
 	} finally {
 		db?.close();
 	}

@@ -16,7 +16,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { NexusError } from "@nexus-stream/protocol";
-import { sqliteFailure } from "../../std/sqlite.ts";
+import { isStoreFull } from "../../std/store-failure.ts";
 
 export interface DataPaths {
 	dir: string;
@@ -171,4 +171,4 @@ const fullDisk = (dir: string, cause: unknown): NexusError =>
 
 /** Whether the same step may succeed later: the disk is full, or one write failed. */
 export const isDiskTrouble = (cause: unknown): cause is NexusError =>
-	cause instanceof NexusError && (isFull(cause.cause) || sqliteFailure(cause.cause)?.kind === "full");
+	cause instanceof NexusError && (isFull(cause.cause) || isStoreFull(cause.cause));

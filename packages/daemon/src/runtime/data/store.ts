@@ -1,25 +1,21 @@
 /** The one database file, with the Bus, the Ledger and the rows of the services in it. */
 
 import { type ErrorCode, NexusError, toNexusError } from "@nexus-stream/protocol";
-import { systemClock } from "@nexus-stream/protocol/clock";
+import { type Clock, systemClock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
-import { type Bus, createBus, sqliteStorage } from "../../bus/bus.ts";
+import { type Bus, createBus, sqliteStorage, storeClock } from "../../bus/bus.ts";
 import { type Ledger, sqliteLedger } from "../../ledger/ledger.ts";
 import { createTelling } from "../../services/audit/mappers.ts";
-import {
-	type Durability,
-	openSqlite,
-	SchemaTooNew,
-	type SqliteFailure,
-	type SqliteFile,
-	sqliteFailure,
-} from "../../std/sqlite.ts";
+import { type Durability, openSqlite, SchemaTooNew, type SqliteFile } from "../../std/sqlite.ts";
+import { type StoreFailure, storeFailure } from "../../std/store-failure.ts";
 import { type ServiceRows, serviceRows } from "./tables.ts";
 
 export interface Store {
 	bus: Bus;
 	ledger: Ledger;
 	rows: ServiceRows;
+	/** Shows the store's time: for times that are stored and compared. */
+	clock: Clock;
 	close(): Promise<void>;
 }
 
@@ -29,8 +25,8 @@ export interface StoreOptions {
 	storeRetryMsMax?: number;
 }
 
-/** Throws with the file's name and the way out when it is damaged, unwritable, or written by a newer program. */
-export function openStore(path: string, options: StoreOptions, log: Log, guard?: () => void): Store {
+/** Rejects with the file's name and the way out when it is damaged, unwritable, or written by a newer program. */
+export async function openStore(path: string, options: StoreOptions, log: Log, guard?: () => void): Promise<Store> {
 	let file: SqliteFile | undefined;
 	try {
 		const opened = openSqlite(path, options.durability, guard);
@@ -38,12 +34,14 @@ export function openStore(path: string, options: StoreOptions, log: Log, guard?:
 		const ledger = sqliteLedger(opened);
 		const rows = serviceRows(opened);
 		const limits = { commitRetryMsMax: options.storeRetryMsMax };
-		const tell = createTelling(systemClock);
-		const bus = createBus({ storage: sqliteStorage(opened), clock: systemClock, log, limits, tell });
+		const clock: Clock = storeClock({ now: () => bus.now() }, systemClock);
+		const tell = createTelling(clock);
+		const bus: Bus = createBus({ storage: sqliteStorage(opened), clock: systemClock, log, limits, tell });
 		return {
 			bus,
 			ledger,
 			rows,
+			clock,
 			async close() {
 				await bus.close();
 				opened.close();
@@ -51,20 +49,20 @@ export function openStore(path: string, options: StoreOptions, log: Log, guard?:
 		};
 	} catch (cause) {
 		file?.close();
-		throw storeFailure(cause, path);
+		throw storeError(cause, path);
 	}
 }
 
 /** Any error of opening, migrating or reading the file at `path`, with what to do about it. */
-export function storeFailure(cause: unknown, path: string): NexusError {
+export function storeError(cause: unknown, path: string): NexusError {
 	if (cause instanceof SchemaTooNew) return new NexusError("data_loss", cause.message, { cause });
-	const failure = sqliteFailure(cause);
+	const failure = storeFailure(cause);
 	if (failure === undefined) return toNexusError(cause);
 	const [code, what] = FAILURES[failure.kind];
 	return new NexusError(code, `${path}: ${what} (${failure.message})`, { cause });
 }
 
-const FAILURES: Record<SqliteFailure["kind"], [code: ErrorCode, what: string]> = {
+const FAILURES: Record<StoreFailure["kind"], [code: ErrorCode, what: string]> = {
 	corrupt: [
 		"data_loss",
 		"the database is damaged. Restore it from a backup, or move it away with its -wal and -shm files and store.json to start empty",
@@ -75,6 +73,7 @@ const FAILURES: Record<SqliteFailure["kind"], [code: ErrorCode, what: string]> =
 	],
 	full: ["unavailable", "the disk is full or failing. Free space, then start again"],
 	locked: ["conflict", "another process holds the database. Stop it, or choose another data folder"],
+	unreachable: ["unavailable", "the database cannot be reached. Check its address, and that its server runs"],
 	duplicate: ["conflict", "it is already stored"],
 	other: ["internal", "the database failed"],
 };

@@ -1,0 +1,24 @@
+/** A failure of the store by its kind, whichever store it is. */
+
+import { type SqliteFailure, sqliteFailure } from "./sqlite.ts";
+
+export interface StoreFailure {
+	/** `full`: it may succeed once there is room. `unreachable`: the store runs elsewhere and does not answer. */
+	kind: SqliteFailure["kind"] | "unreachable";
+	message: string;
+}
+
+/** Each recognises the errors of its own store. */
+const READERS: readonly ((cause: unknown) => StoreFailure | undefined)[] = [sqliteFailure];
+
+/** Undefined when the error does not come from a store. */
+export function storeFailure(cause: unknown): StoreFailure | undefined {
+	for (const read of READERS) {
+		const failure = read(cause);
+		if (failure) return failure;
+	}
+	return undefined;
+}
+
+/** The store takes nothing at the moment, because its disk is full or failing. */
+export const isStoreFull = (cause: unknown): boolean => storeFailure(cause)?.kind === "full";
