@@ -4,7 +4,7 @@ import { SdkError, SdkErrorCode } from "@modelcontextprotocol/client";
 import { wordsOf } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
-import { printable } from "../../std/printable.ts";
+import { printable } from "../../std/clip.ts";
 import {
 	type RestartRules,
 	type Supervision,

@@ -12,7 +12,7 @@ import {
 	type SupervisedChild,
 	superviseChild,
 } from "../../std/line-process.ts";
-import { printable } from "../../std/printable.ts";
+import { printable } from "../../std/clip.ts";
 import type { LinkEvents, McpLimits, McpTransport } from "./port.ts";
 
 export interface StdioSpec {
