@@ -32,7 +32,7 @@ export const FOLDER_LINES_MAX: Readonly<Record<string, number>> = {
 	".": 30,
 	adapter: 7380,
 	broker: 4730,
-	bus: 3920,
+	bus: 5540,
 	cli: 3990,
 	client: 1820,
 	edge: 8300,
@@ -44,6 +44,6 @@ export const FOLDER_LINES_MAX: Readonly<Record<string, number>> = {
 	protocol: 2300,
 	runtime: 3930,
 	services: 13680,
-	std: 1030,
+	std: 1940,
 	web: 8470,
 };
