@@ -8,6 +8,7 @@ import { quiet } from "../quiet.ts";
 import { seed } from "../seed.ts";
 import { busContract, type StorageUnderTest } from "./contract.ts";
 import { faulty } from "./faulty.ts";
+import { followContract } from "./following.ts";
 import { memoryStorage } from "./memory.ts";
 import { note, noted } from "./notes.ts";
 import { written } from "./remove.ts";
@@ -27,6 +28,7 @@ for (const [name, make] of STORES) {
 		return { ...store, patient: false, open: (now) => faulty(store.open(now), seed) };
 	});
 	sharedContract(name, make);
+	followContract(name, make);
 }
 it.skipIf(hasPostgres)(`PostgreSQL: ${MISSING}`, () => {});
 busContract("SQLite, durability power", () => inSqlite("power"));
@@ -53,6 +55,39 @@ it("ST22, ST27: a reader of a chain misses nothing, whatever its connection does
 		await bus.close();
 	}
 });
+
+it.each(STORES)(
+	"ST22, ST27, I4: on %s a reader in another daemon misses nothing through a take-over, however bad the connections",
+	async (_, make) => {
+		for (let one = seed; one < seed + atEffort(40, 6); one++) {
+			const store = make();
+			const limits = { commitRetryMs: 0, lookMs: 2, watchMs: 5 };
+			const join = (n: number) =>
+				createBus({ ...quiet, storage: faulty(store.open(Date.now), one + n), shared: true, limits });
+			const [first, reader, third] = [join(1), join(2), join(3)];
+			const records: string[] = [];
+			const read = (async () => {
+				for await (const batch of follow(await reader.cursor({ chain: "session:s" }, 0))) {
+					expect(batch.first, `seed ${one}`).toBe(records.length + 1);
+					records.push(...batch.records);
+					if (records.length >= 9) break;
+				}
+			})();
+			const writer = await first.create({ log: "a", kind: "run", chain: "session:s" }, ["1"]);
+			for (const record of ["2", "3", "4"]) await written(writer, record);
+			await third.expire(0);
+			const taken = await third.reopen("a");
+			for (const record of ["5", "6"]) await written(taken, record);
+			await taken.seal(["7"]);
+			const next = await third.create({ log: "b", kind: "run", chain: "session:s" }, ["8"]);
+			await next.seal(["9"]);
+			await read;
+			expect(records, `seed ${one}`).toEqual(Array.from({ length: 9 }, (_, n) => `${n + 1}`));
+			for (const bus of [first, reader, third]) await bus.close();
+			store.dispose();
+		}
+	},
+);
 
 it.each(STORES)(
 	"ST17, ST27: on %s a run has ended exactly when its note is there, for every reader and however bad the connection",

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Cursor } from "../../packages/daemon/src/bus/bus.ts";
 import { noticeLogs } from "../../packages/daemon/src/services/audit/notices.ts";
-import { noticeWrites } from "../../packages/daemon/src/services/audit/rows.ts";
+import { noticeCall, noticeWrites } from "../../packages/daemon/src/services/audit/rows.ts";
 import { atEffort } from "../effort.ts";
 import { openPlainStore } from "../store.ts";
 import { until } from "../until.ts";
@@ -63,6 +63,23 @@ describe("a cursor over notices", () => {
 		const kept = reader(await logs.cursor("audit", 0));
 		await until("what is kept", () => kept.got.length === 2);
 		expect(kept.got).toEqual(["3:c", "4:d"]);
+	});
+
+	it("ST22: readers that are woken together ask a store that answers later once, and none misses what came since", async () => {
+		const { bus, rows, post } = opened();
+		let reads = 0;
+		const read: typeof rows.notices.read = async (...args) => {
+			reads++;
+			return rows.notices.read(...args);
+		};
+		const logs = noticeLogs({ bus, rows: { notices: { ...rows.notices, read, range: rows.notices.range } } });
+		const readers = await Promise.all(Array.from({ length: 50 }, async () => reader(await logs.cursor("audit", 0))));
+		await until("the first look", () => reads > 0);
+		await bus.call(noticeCall("audit"));
+		await new Promise((resolve) => setImmediate(resolve));
+		expect(reads).toBeLessThan(4);
+		for (const text of ["a", "b", "c"]) await post(text);
+		await until("all of it", () => readers.every(({ got }) => got.length === 3));
 	});
 
 	it("Z3: what retention removed is expired, what is not there yet is invalid, and none of it ends", async () => {

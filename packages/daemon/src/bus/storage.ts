@@ -150,8 +150,8 @@ interface StoreMembership {
 	/** Joins the store; `alone`: every earlier start is dead, because the caller holds the lock that says so. */
 	join(name: string, alone: boolean): Reading<Joined>;
 	/**
-	 * Says that the node lives; false when it has been declared dead. The store keeps since when the node has renewed without a gap: a renewal
-	 * that comes more than half a lease after the one before begins anew.
+	 * Says that the node lives; false when it has been declared dead. The store keeps since when the node has renewed without a gap: the
+	 * count starts again with a renewal that comes more than half a lease after the one before.
 	 */
 	renew(node: number, leaseMs: number): Reading<boolean>;
 	/**

@@ -8,7 +8,7 @@ export interface StoreFailure {
 	message: string;
 }
 
-/** Each recognises the errors of its own store. */
+/** Each recognises the errors of one store. */
 const READERS: readonly ((cause: unknown) => StoreFailure | undefined)[] = [sqliteFailure];
 
 /** Undefined when the error does not come from a store. */

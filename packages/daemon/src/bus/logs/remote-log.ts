@@ -1,7 +1,7 @@
 /** A log that another daemon writes, as far as this one has seen it. Read once, however many follow it here. */
 
 import type { Wake, WakeAll } from "../port.ts";
-import type { Batch } from "../reading/batch.ts";
+import { Batch } from "../reading/batch.ts";
 import type { Storage, StoredLog } from "../storage.ts";
 import type { Growing } from "./live-log.ts";
 
@@ -22,6 +22,8 @@ export class RemoteLog implements Growing {
 	/** Neighbouring batches up to the head. */
 	#kept: Batch[] = [];
 	#keptChars = 0;
+	/** The last answer for readers that are a little behind, and ask together. */
+	#asked: Batch | undefined;
 	#refreshing: Promise<void> | undefined;
 	#again = false;
 
@@ -37,8 +39,18 @@ export class RemoteLog implements Growing {
 	}
 
 	recent(after: number): Batch | undefined {
-		const found = this.#kept.findLast(({ first }) => first <= after + 1);
-		return found?.after(after);
+		const { newest } = this;
+		if (newest?.first === after + 1) return newest;
+		if (this.#asked?.first !== after + 1 || this.#asked.last !== this.head) this.#asked = this.#keptAfter(after);
+		return this.#asked;
+	}
+
+	#keptAfter(after: number): Batch | undefined {
+		const from = this.#kept.findLastIndex(({ first }) => first <= after + 1);
+		if (from < 0 || after >= this.head) return undefined;
+		const [oldest, ...later] = this.#kept.slice(from);
+		const texts = [oldest!.after(after), ...later].map(({ text }) => text);
+		return new Batch(after + 1, this.head - after, texts.join("\n"));
 	}
 
 	/** Takes new records. With a gap before them it takes nothing: the log has to be looked up. */

@@ -10,8 +10,9 @@ import type { Statements } from "./schema.ts";
 
 const ROWS_PER_READ = 64;
 const LINE_FEED = 0x0a;
+const ZERO = 0x30;
 
-/** The changes of a commit beside new records, as a row of the journal keeps them. A daemon that is alone keeps none. */
+/** Logs that a commit created and sealed, as a row of the journal keeps them. A daemon that is alone keeps none. */
 export interface RowChanges {
 	/** How many logs it created. */
 	created: number;
@@ -54,7 +55,7 @@ class SqliteFollowing {
 	readonly #follower: Follower;
 	/** The last row that was read. */
 	#last: number;
-	/** Of the file, when it was last looked at. */
+	/** The version of the file at the last look. */
 	#version = "";
 	#isReading = false;
 	#again = false;
@@ -145,16 +146,19 @@ function batchesOf({ entries, crc }: LogRow, wanted: WantedLogs): LogChanges["gr
 	const bytes = Buffer.from(buffer, byteOffset, byteLength);
 	if (crc32(bytes) !== crc) return undefined;
 	const grown: { id: number; batch: Batch }[] = [];
-	for (let at = 0; at < bytes.length; ) {
-		const start = bytes.indexOf(LINE_FEED, at) + 1;
-		const [id, first, count] = bytes
-			.toString("latin1", at, start - 1)
-			.split(" ")
-			.map(Number) as [number, number, number];
-		let end = start;
-		for (let left = count; left > 0; left--) end = bytes.indexOf(LINE_FEED, end) + 1;
-		if (wanted.has(id)) grown.push({ id, batch: new Batch(first, count, bytes.toString("utf8", start, end - 1)) });
-		at = end;
+	let at = 0;
+	const number = () => {
+		let value = 0;
+		for (let byte = bytes[at++]!; byte >= ZERO; byte = bytes[at++]!) value = value * 10 + byte - ZERO;
+		return value;
+	};
+	while (at < bytes.length) {
+		const id = number();
+		const first = number();
+		const count = number();
+		const start = at;
+		for (let left = count; left > 0; left--) at = bytes.indexOf(LINE_FEED, at) + 1;
+		if (wanted.has(id)) grown.push({ id, batch: new Batch(first, count, bytes.toString("utf8", start, at - 1)) });
 	}
 	return grown;
 }

@@ -71,7 +71,7 @@ const STATEMENTS = {
 	standing:
 		"SELECT (SELECT coalesce(max(id), 0) FROM journal) AS id, EXISTS (SELECT 1 FROM node WHERE id = ? AND dead = 0) AS is_alive",
 	lastRow: "SELECT coalesce(max(id), 0) AS id FROM journal",
-	// Of the file, which others change, and of this connection.
+	// The first counts the changes of other connections, the second those of this one.
 	version: "SELECT data_version AS others, total_changes() AS own FROM pragma_data_version",
 	rowsAfter: `SELECT id, node, n, at, crc, changes, CASE WHEN node <> ?2 AND ?3 THEN CAST(entries AS BLOB) END AS entries
 		FROM journal WHERE id > ?1 ORDER BY id LIMIT ?4`,

@@ -2,7 +2,8 @@
 
 import { NexusError } from "@nexus-stream/protocol";
 import { Batch, type Bus, type Cursor, type Wake } from "../../bus/bus.ts";
-import { type NoticeRows, noticeCall } from "./rows.ts";
+import type { Reading } from "../../std/write.ts";
+import { type NoticePage, type NoticeRows, noticeCall } from "./rows.ts";
 
 const RECORDS_PER_READ = 1024;
 /** Topics whose newest records are kept at hand. */
@@ -19,12 +20,25 @@ export interface NoticeParts {
 }
 
 export function noticeLogs({ bus, rows: { notices } }: NoticeParts): NoticeLogs {
+	/** Questions that were asked in this turn of the loop: the followers of a topic are woken together, also when nothing is new. */
+	const asked = new Map<string, Promise<NoticePage | undefined>>();
+	const ask = (topic: string, after: number): Reading<NoticePage | undefined> => {
+		const name = `${after} ${topic}`;
+		const known = asked.get(name);
+		if (known) return known;
+		const page = notices.read(topic, after, RECORDS_PER_READ);
+		if (!(page instanceof Promise)) return page;
+		// An answer may be older than what wakes a reader in a later turn.
+		if (asked.size === 0) setImmediate(() => asked.clear());
+		asked.set(name, page);
+		return page;
+	};
 	/** Followers of a topic ask for the same rows: this cache reads them once. */
 	const recent = new Map<string, Batch>();
 	const read = async (topic: string, after: number): Promise<Batch | undefined> => {
 		const known = recent.get(topic);
 		if (known && known.first <= after + 1 && after < known.last) return known.after(after);
-		const page = await notices.read(topic, after, RECORDS_PER_READ);
+		const page = await ask(topic, after);
 		if (!page) return undefined;
 		if (page.first > after + 1) throw expired(topic, page.first);
 		const batch = new Batch(page.first, page.count, page.text).after(after);
