@@ -174,7 +174,8 @@ export function followContract(name: string, make: () => StorageUnderTest): void
 			muted.state.isMute = true;
 			await written(writer, "2");
 			await turn();
-			expect(readers.map(({ records }) => records.length)).toEqual([1, 1]);
+			// A remote store also polls by its own clock.
+			if (!store.isRemote) expect(readers.map(({ records }) => records.length)).toEqual([1, 1]);
 			clock.advance(50);
 			await until("the look", () => readers.every(({ records }) => records.length === 2));
 			await writer.seal(["3"]);

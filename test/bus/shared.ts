@@ -752,9 +752,9 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 				heard = await store.notes();
 			};
 			const unlisten = two.listen("abort:run_1", () => void hear());
+			await one.write([note.add("stop run_1")]);
 			const others = async () => expect(await store.notes()).toEqual(["stop run_1"]);
 			two.listen("abort:run_2", () => void others());
-			await one.write([note.add("stop run_1")]);
 			await one.call("abort:run_1");
 			await until("the call", () => {
 				clock.advance(100);

@@ -84,7 +84,7 @@ it.each(STORES)(
 			await read;
 			expect(records, `seed ${one}`).toEqual(Array.from({ length: 9 }, (_, n) => `${n + 1}`));
 			for (const bus of [first, reader, third]) await bus.close();
-			store.dispose();
+			await store.dispose();
 		}
 	},
 );

@@ -57,6 +57,7 @@ export class PostgresFollowing {
 	readonly #now: () => number;
 	#lookedAt = -Infinity;
 	#cancelPoll: (() => void) | undefined;
+	#cancelLook: (() => void) | undefined;
 	#isStopped = false;
 
 	constructor(parts: FollowingParts) {
@@ -127,13 +128,25 @@ export class PostgresFollowing {
 	/** One question for all nodes, then one for each that has committed. */
 	async look(): Promise<void> {
 		const now = this.#now();
-		if (this.#isStopped || (this.#listener?.isSure && now - this.#lookedAt < POLL_MS)) return;
+		const waitMs = this.#listener?.isSure ? this.#lookedAt + POLL_MS - now : 0;
+		if (this.#isStopped) return;
+		if (waitMs > 0) {
+			this.#lookLater(waitMs);
+			return;
+		}
 		this.#lookedAt = now;
 		const rows = await this.#parts.postgres.reads.all(READ.nodes, [this.#parts.node]);
 		const known = new Set(rows.map(({ id }) => Number(id)));
 		for (const node of this.#nodes.keys()) if (!known.has(node)) this.#nodes.delete(node);
 		const behind = rows.filter(({ id, n }) => Number(n) > this.#stateOf(Number(id)).last);
 		await Promise.all(behind.map(({ id }) => this.#read(Number(id))));
+	}
+
+	#lookLater(ms: number): void {
+		this.#cancelLook ??= this.#parts.postgres.clock.after(ms, () => {
+			this.#cancelLook = undefined;
+			void this.#tried(this.look());
+		});
 	}
 
 	/** One read at a time for each node; a notification that comes meanwhile makes it read on. */
@@ -173,6 +186,7 @@ export class PostgresFollowing {
 	stop(): void {
 		this.#isStopped = true;
 		this.#cancelPoll?.();
+		this.#cancelLook?.();
 		void this.#listener?.close();
 	}
 }
