@@ -9,7 +9,13 @@ import {
 } from "../../packages/daemon/src/bus/postgres/postgres.ts";
 import { COMMIT } from "../../packages/daemon/src/bus/postgres/schema.ts";
 import { Batch } from "../../packages/daemon/src/bus/reading/batch.ts";
-import { OutcomeUnknown, type Storage, type Unit } from "../../packages/daemon/src/bus/storage.ts";
+import {
+	type LogChanges,
+	type LogWrite,
+	OutcomeUnknown,
+	type Storage,
+	type Unit,
+} from "../../packages/daemon/src/bus/storage.ts";
 import type { PgStatement, Postgres } from "../../packages/daemon/src/std/postgres/postgres.ts";
 import { databaseForTest, type TestDatabase } from "../postgres.ts";
 import { asked, hasPostgres, startPostgres } from "../postgres-server.ts";
@@ -140,6 +146,37 @@ describe.skipIf(!hasPostgres)("Bus on PostgreSQL", () => {
 		const { outcomes } = await storage.commit({ node, n: 2, again: false, units: [adds("b")] });
 		expect(outcomes.get(0)).toMatchObject({ refused: { refusal: "fenced" } });
 		expect(await notesIn(database)).toEqual([]);
+	});
+
+	it("ST22: a follower learns that commits were removed before it read them, and reads each other one once", async () => {
+		const database = await fresh();
+		const [one, two] = [storageAt(database.url).storage, storageAt(database.url).storage];
+		const [{ node: first }, { node: second }] = [await one.join("a", false), await two.join("b", false)];
+		const commit = (n: number, create?: LogWrite["create"]) =>
+			one.commit({
+				node: first,
+				n,
+				again: false,
+				units: [{ writes: [], log: { id: 1, create, batch: Batch.of(n, [`${n}`]) } }],
+			});
+		await commit(1, { log: "a", kind: "run" });
+		for (const n of [2, 3]) await commit(n);
+		await database.query("DELETE FROM journal WHERE n < 3");
+		const changes: LogChanges[] = [];
+		const following = two.follow(second, {
+			wanted: new Map([[1, true]]),
+			onChange: (change) => changes.push(change),
+			onNotify() {},
+		});
+		await until("the last one", () => changes.length > 0);
+		await commit(4);
+		await one.notify({ node: first, n: 4, topics: new Set() });
+		await until("the next one", () => changes.length > 1);
+		following.stop();
+		expect(changes.map(({ n, missed, grown }) => [n, missed, grown.map(({ batch }) => batch.text)])).toEqual([
+			[3, true, ["3"]],
+			[4, false, ["4"]],
+		]);
 	});
 
 	it("ST22: a reader elsewhere gets every record although the listener is lost in between", async () => {

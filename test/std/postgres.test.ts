@@ -36,7 +36,8 @@ describe.skipIf(!hasPostgres)("PostgreSQL", () => {
 	const terminate = (like: string) =>
 		database.query(
 			`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-				WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '${like}'`,
+				WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '${like}'
+				AND (query NOT LIKE '%pg_sleep%' OR wait_event = 'PgSleep')`,
 		);
 
 	it("answers every statement of a batch, with bytes as text and arrays as values", async () => {
