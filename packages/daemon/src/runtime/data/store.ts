@@ -75,5 +75,7 @@ const FAILURES: Record<StoreFailure["kind"], [code: ErrorCode, what: string]> = 
 	locked: ["conflict", "another process holds the database. Stop it, or choose another data folder"],
 	unreachable: ["unavailable", "the database cannot be reached. Check its address, and that its server runs"],
 	duplicate: ["conflict", "it is already stored"],
+	refused: ["conflict", "the database does not accept these values"],
+	outdated: ["unavailable", "the database has the tables of another version. Start the version that wrote it"],
 	other: ["internal", "the database failed"],
 };

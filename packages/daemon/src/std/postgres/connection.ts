@@ -96,7 +96,10 @@ export class Reconnecting<T> {
 	#made: Promise<T> | undefined;
 	#failures = 0;
 
-	constructor(parts: Pick<PostgresConnectionParts, "limits" | "clock" | "random">, make: (onLost: () => void) => Promise<T>) {
+	constructor(
+		parts: Pick<PostgresConnectionParts, "limits" | "clock" | "random">,
+		make: (onLost: () => void) => Promise<T>,
+	) {
 		this.#parts = parts;
 		this.#make = make;
 	}

@@ -55,8 +55,15 @@ export function postgresFailure(cause: unknown): PostgresFailure | undefined {
 		const kind = KINDS.find(([prefix]) => state.startsWith(prefix))?.[1] ?? "other";
 		return { kind, message: error.message, constraint };
 	}
-	const isSystems = "syscall" in error || ENDED.test(error.message);
-	return isSystems ? { kind: "unreachable", message: error.message, constraint } : undefined;
+	const isConnections = cause instanceof BatchFailure || isOfSocket(error) || ENDED.test(error.message);
+	return isConnections ? { kind: "unreachable", message: error.message, constraint } : undefined;
+}
+
+/** Failures of files have a system call, too, but none of these. */
+function isOfSocket(error: Error): boolean {
+	if (!("syscall" in error)) return false;
+	if (error.syscall === "connect" || error.syscall === "getaddrinfo") return true;
+	return "code" in error && (error.code === "ECONNRESET" || error.code === "EPIPE" || error.code === "ETIMEDOUT");
 }
 
 /** A failed batch wraps what the server said. */

@@ -1,7 +1,7 @@
 /** Notifications of PostgreSQL on one channel: a separate connection, probed through the channel itself, because a half-open one says nothing. */
 
 import type { Client } from "pg";
-import { type PostgresConnectionParts, connected, destroyed, Reconnecting } from "./connection.ts";
+import { connected, destroyed, type PostgresConnectionParts, Reconnecting } from "./connection.ts";
 
 export interface PostgresListenerParts extends PostgresConnectionParts {
 	readonly channel: string;

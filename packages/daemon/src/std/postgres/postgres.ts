@@ -6,9 +6,9 @@ import type { Log } from "@nexus-stream/protocol/log";
 import type { PgStatement } from "./batch.ts";
 import {
 	BatchConnection,
-	type PostgresConnectionParts,
 	POSTGRES_LIMITS,
 	type PostgresAddress,
+	type PostgresConnectionParts,
 	type PostgresLimits,
 } from "./connection.ts";
 import { Listener } from "./listener.ts";

@@ -3,7 +3,7 @@
 import { backoffMs, jittered, sleep } from "@nexus-stream/protocol/retry";
 import type { Client } from "pg";
 import { encoded, type PgValue } from "./batch.ts";
-import { type PostgresConnectionParts, connected, destroyed, Reconnecting } from "./connection.ts";
+import { connected, destroyed, type PostgresConnectionParts, Reconnecting } from "./connection.ts";
 import { postgresFailure } from "./failure.ts";
 
 /** A row by its columns: numbers of any size are numbers. */
