@@ -50,7 +50,7 @@ export default defineConfig({
 	ssr: { resolve: { conditions: CONDITIONS, externalConditions: CONDITIONS } },
 	test: {
 		execArgv: ["--conditions=nexus-source"],
-		globalSetup: ["test/setup.ts"],
+		globalSetup: ["test/setup.ts", "test/postgres-server.ts"],
 		setupFiles: ["test/seed.ts"],
 		sequence: { sequencer: LongestFirst },
 		testTimeout: LIMIT_MS,

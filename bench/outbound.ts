@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { type Bus, createBus, sqliteStorage } from "../packages/daemon/src/bus/bus.ts";
 import { sqliteLedger } from "../packages/daemon/src/ledger/ledger.ts";
 import { createOutbound, type Outbound } from "../packages/daemon/src/nex/nex.ts";
-import { openSqlite } from "../packages/daemon/src/std/sqlite.ts";
+import { openSqlite } from "../packages/daemon/src/std/sqlite/sqlite.ts";
 import { silentLog } from "../packages/protocol/src/log.ts";
 import {
 	checksumOf,

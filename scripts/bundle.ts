@@ -121,7 +121,6 @@ const LEAVES = [
 	"daemon/src/cli/interrupt",
 	"daemon/src/std/clip",
 	"daemon/src/std/content-type",
-	"daemon/src/std/printable",
 	"daemon/src/std/seed",
 ];
 /** Small files that import little besides Node's modules, the protocol and one another. */

@@ -1,8 +1,9 @@
 /** The programs that tests need and npm cannot bring: found, installed where that is possible, or named. */
 
 import { spawnSync } from "node:child_process";
-import { accessSync, constants } from "node:fs";
-import { delimiter, isAbsolute, join } from "node:path";
+import { accessSync, constants, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { delimiter, dirname, isAbsolute, join } from "node:path";
+import { postgresBin } from "../test/postgres-server.ts";
 import { run } from "./run.ts";
 
 interface SystemPart {
@@ -10,6 +11,8 @@ interface SystemPart {
 	programs: readonly string[];
 	/** A feature that the first of them must have. */
 	proof?: readonly string[];
+	/** Finds them outside of the PATH. */
+	isFound?: () => boolean;
 	/** The package of Debian and Ubuntu. */
 	apt: string;
 	/** The tests that are skipped without it. */
@@ -28,6 +31,12 @@ const PARTS: readonly SystemPart[] = [
 		apt: "python3-grpcio",
 		tests: "a client of gRPC that is not ours (Python)",
 	},
+	{
+		programs: ["postgres"],
+		isFound: () => postgresBin() !== undefined,
+		apt: "postgresql",
+		tests: "the store in PostgreSQL",
+	},
 ];
 
 function onPath(program: string): boolean {
@@ -42,8 +51,19 @@ function onPath(program: string): boolean {
 	});
 }
 
-const isThere = ({ programs, proof }: SystemPart): boolean =>
-	proof ? onPath(programs[0]!) && spawnSync(programs[0]!, proof).status === 0 : programs.some(onPath);
+function isThere({ programs, proof, isFound }: SystemPart): boolean {
+	if (isFound) return isFound();
+	return proof ? onPath(programs[0]!) && spawnSync(programs[0]!, proof).status === 0 : programs.some(onPath);
+}
+
+const CLUSTERS = "/etc/postgresql-common/createcluster.conf";
+
+/** Debian's package would make a database and start it: the tests start their own. */
+function withoutCluster(): void {
+	if (existsSync(CLUSTERS)) return;
+	mkdirSync(dirname(CLUSTERS), { recursive: true });
+	writeFileSync(CLUSTERS, "create_main_cluster = false\n");
+}
 
 const missing = () => PARTS.filter((part) => !isThere(part));
 
@@ -54,8 +74,11 @@ export async function provideSystemParts(): Promise<boolean> {
 		const packages = lacking.map((part) => part.apt);
 		console.log(`installing what the tests need from the system: apt-get install ${packages.join(" ")}`);
 		const env = { DEBIAN_FRONTEND: "noninteractive" };
+		if (packages.includes("postgresql")) withoutCluster();
 		const update = await run(["apt-get", "update", "-q"], { capture: true, env });
-		const install = await run(["apt-get", "install", "-qy", ...packages], { capture: true, env });
+		// A settings file that is there already stays, and is not asked about.
+		const keep = ["-o", "Dpkg::Options::=--force-confold"];
+		const install = await run(["apt-get", "install", "-qy", ...keep, ...packages], { capture: true, env });
 		if (install.code !== 0) console.log(`${update.output}\n${install.output}`);
 		lacking = missing();
 	}

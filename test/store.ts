@@ -6,7 +6,7 @@ import { expect, onTestFinished } from "vitest";
 import { type Bus, type BusOptions, createBus, sqliteStorage } from "../packages/daemon/src/bus/bus.ts";
 import { type Ledger, sqliteLedger } from "../packages/daemon/src/ledger/ledger.ts";
 import { type ServiceRows, serviceRows } from "../packages/daemon/src/runtime/data/tables.ts";
-import { openSqlite, type SqliteFile } from "../packages/daemon/src/std/sqlite.ts";
+import { openSqlite, type SqliteFile } from "../packages/daemon/src/std/sqlite/sqlite.ts";
 import type { Write } from "../packages/daemon/src/std/write.ts";
 import { withDefaults } from "../packages/protocol/src/defaults.ts";
 import { Refused } from "../packages/protocol/src/protocol.ts";

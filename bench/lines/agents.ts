@@ -16,7 +16,7 @@ import { piModel } from "../../packages/daemon/src/engine/reason-act/model/model
 import { reasonActEngine } from "../../packages/daemon/src/engine/reason-act/reason-act.ts";
 import { textResult } from "../../packages/daemon/src/engine/tool.ts";
 import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
-import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite/sqlite.ts";
 import { setupOf } from "../../test/engine/reason-act/kit.ts";
 import { quiet } from "../../test/quiet.ts";
 import type { Figure } from "../figure.ts";

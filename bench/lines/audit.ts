@@ -12,7 +12,7 @@ import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
 import { serviceRows } from "../../packages/daemon/src/runtime/data/tables.ts";
 import type { AuditEntry } from "../../packages/daemon/src/services/audit/port.ts";
 import { createAudit } from "../../packages/daemon/src/services/audit/record.ts";
-import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite/sqlite.ts";
 import { systemClock } from "../../packages/protocol/src/clock.ts";
 import { quiet } from "../../test/quiet.ts";
 import type { Figure } from "../figure.ts";

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
 import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
 import { createOutbound } from "../../packages/daemon/src/nex/nex.ts";
-import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite/sqlite.ts";
 import { createNostrFake, type NostrFake } from "../../packages/lab/src/nostr.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { quiet } from "../../test/quiet.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type Bus, createBus, type LogWriter, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
 import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
 import { type Turn, turnWrites } from "../../packages/daemon/src/ledger/turns/port.ts";
-import { openSqlite, type SqliteFile } from "../../packages/daemon/src/std/sqlite.ts";
+import { openSqlite, type SqliteFile } from "../../packages/daemon/src/std/sqlite/sqlite.ts";
 import { quiet } from "../../test/quiet.ts";
 import type { Figure } from "../figure.ts";
 import { withFolder } from "../processes.ts";

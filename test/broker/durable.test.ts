@@ -9,7 +9,7 @@ import { type Broker, createBroker } from "../../packages/daemon/src/broker/brok
 import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
 import { codingEngine } from "../../packages/daemon/src/engine/pi-coding-agent/pi-coding-agent.ts";
 import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
-import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite/sqlite.ts";
 import { manualClock } from "../clock.ts";
 import { oneByOne } from "../engine/demo-play.ts";
 import { fauxEngine, fauxModel, NO_RETRY, ask as piAsk, tool as piTool, said } from "../engine/pi-kit.ts";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type BusOptions, createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
 import type { Storage } from "../../packages/daemon/src/bus/storage.ts";
-import { openSqlite, type SqliteFile } from "../../packages/daemon/src/std/sqlite.ts";
+import { openSqlite, type SqliteFile } from "../../packages/daemon/src/std/sqlite/sqlite.ts";
 import { type ManualClock, manualClock } from "../clock.ts";
 import { quiet } from "../quiet.ts";
 import { memoryStorage } from "./memory.ts";

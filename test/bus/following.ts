@@ -82,7 +82,7 @@ export function followContract(name: string, make: () => StorageUnderTest): void
 		});
 		afterEach(async () => {
 			for (const bus of buses.splice(0)) await bus.close();
-			store.dispose();
+			await store.dispose();
 		});
 
 		it("ST19: after an outage no node expires another for one lease", async () => {
@@ -174,7 +174,8 @@ export function followContract(name: string, make: () => StorageUnderTest): void
 			muted.state.isMute = true;
 			await written(writer, "2");
 			await turn();
-			expect(readers.map(({ records }) => records.length)).toEqual([1, 1]);
+			// A remote store also polls by its own clock.
+			if (!store.isRemote) expect(readers.map(({ records }) => records.length)).toEqual([1, 1]);
 			clock.advance(50);
 			await until("the look", () => readers.every(({ records }) => records.length === 2));
 			await writer.seal(["3"]);
@@ -183,7 +184,13 @@ export function followContract(name: string, make: () => StorageUnderTest): void
 			await until("the end and the next link", () => readers[0]!.ended() && readers[1]!.records.length === 4);
 		});
 
-		it("ST22, I4: commits that were removed before they were read are looked up once, and nothing is lost", async () => {
+		it("ST22, I4: commits that were removed before they were read are looked up once, and nothing is lost", async ({
+			skip,
+		}) => {
+			skip(
+				store.isRemote === true,
+				"it polls by its own clock, so that it cannot be kept from reading; see postgres.test.ts",
+			);
 			const muted = observed(open());
 			const writing = joinOn(muted.storage, { limits: { tidyMs: 1000, segmentCharsMax: 40, segmentCharsMin: 40 } });
 			const { storage, state, changes, reads } = observed(open());

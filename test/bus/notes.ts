@@ -1,7 +1,9 @@
 /** A kind of stored thing that only tests have: texts, each of them once. */
 
-import { migrate, type SqliteFile } from "../../packages/daemon/src/std/sqlite.ts";
-import { queriesOf, type Tables, writesOf } from "../../packages/daemon/src/std/write.ts";
+import type { WriteStep } from "../../packages/daemon/src/bus/postgres/plan.ts";
+import type { PgQuery } from "../../packages/daemon/src/std/postgres/postgres.ts";
+import { migrate, type SqliteFile } from "../../packages/daemon/src/std/sqlite/sqlite.ts";
+import { type Query, queriesOf, type Tables, type Write, writesOf } from "../../packages/daemon/src/std/write.ts";
 import { Refused } from "../../packages/protocol/src/protocol.ts";
 
 interface NoteOps {
@@ -48,4 +50,17 @@ export function keepNotesInMemory(tables: Tables): () => string[] {
 	const texts = () => [...notes];
 	tables.registerAnswers<NoteQuestions>("notes", { all: texts });
 	return texts;
+}
+
+/** The statements of a note's write in PostgreSQL. */
+export function noteSteps({ op, args }: Write): readonly WriteStep[] {
+	const text = String(args[0]);
+	if (op === "add") return [{ sql: "INSERT INTO note (text) VALUES ($1)", values: [text] }];
+	return [{ sql: "SELECT 1", values: [], expect: "none", refusal: () => new Refused("conflict", text) }];
+}
+
+/** The one question there is. */
+export async function answerNotes<T>(_: Query<T>, read: PgQuery): Promise<T> {
+	const rows = await read("SELECT text FROM note ORDER BY id");
+	return rows.map(({ text }) => String(text)) as T;
 }

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { createBus, follow, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
 import type { Storage } from "../../packages/daemon/src/bus/storage.ts";
-import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite/sqlite.ts";
 import { quiet } from "../quiet.ts";
 
 const RECORDS = 20;

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { beforeEach, expect, it, onTestFinished } from "vitest";
 import { type Bus, createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
-import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite/sqlite.ts";
 import { type ManualClock, manualClock } from "../clock.ts";
 import { quiet } from "../quiet.ts";
 import { freshFolder } from "../runtime/folder.ts";

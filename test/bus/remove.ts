@@ -40,7 +40,26 @@ export async function expireAll(storage: Storage): Promise<readonly number[]> {
 	return expired;
 }
 
-export const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+/** Calls to a store in another process that are not answered yet. */
+const underWay = new Set<Promise<unknown>>();
+
+/** Makes `turn` wait for the answer of a store that cannot give it within a turn of the loop. */
+export function answered<T>(call: Promise<T>): Promise<T> {
+	const settled = call.then(
+		() => void underWay.delete(settled),
+		() => void underWay.delete(settled),
+	);
+	underWay.add(settled);
+	return call;
+}
+
+/** A turn of the loop, and as many as the stores need to answer. */
+export async function turn(): Promise<void> {
+	do {
+		await new Promise<void>((resolve) => setImmediate(resolve));
+		await Promise.all(underWay);
+	} while (underWay.size > 0);
+}
 
 /** Lets so many steps of time pass, with a turn of the loop after each. */
 export async function steps(clock: ManualClock, count: number, ms: number): Promise<void> {

@@ -127,7 +127,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			await noted;
 			await (await commits.next()).answer();
 			expect(await readAll(bus, "a")).toEqual(["begin", "1", "2"]);
-			expect(store.notes()).toEqual(["x"]);
+			expect(await store.notes()).toEqual(["x"]);
 		});
 
 		it("ST1: a lost answer that refused a unit is still a refusal, and names where a new log began", async () => {
@@ -172,12 +172,12 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			const twice = expect(bus.write([note.add("x")])).rejects.toMatchObject({ refusal: "duplicate" });
 			await (await commits.next()).answer();
 			await twice;
-			expect(store.notes()).toEqual(["x"]);
+			expect(await store.notes()).toEqual(["x"]);
 			const lost = [bus.write([note.add("y")], 0), writer.flushed()];
 			const settled = Promise.allSettled(lost);
 			await (await commits.next()).answer(new Error("no disk"));
 			expect((await settled)[0]).toMatchObject({ status: "rejected", reason: { code: "unavailable" } });
-			expect(store.notes()).toEqual(["x"]);
+			expect(await store.notes()).toEqual(["x"]);
 		});
 
 		it("P4.14, ST6: records in the middle of a log commit with writes or not at all, and in order", async () => {
@@ -195,7 +195,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			await refused;
 			await (await commits.next()).answer();
 			expect(await readAll(bus, "a")).toEqual(["begin", "1", "checkpoint", "2", "3"]);
-			expect(store.notes()).toEqual(["saved"]);
+			expect(await store.notes()).toEqual(["saved"]);
 		});
 
 		it("ST3, ST6: writes that come while a commit is under way wait for their own", async () => {
@@ -205,10 +205,10 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			let last = 0;
 			const joint = writer.appendWith(["2"], [note.add("x")]).then((offset) => (last = offset));
 			await first.answer();
-			expect([last, store.notes()]).toEqual([0, []]);
+			expect([last, await store.notes()]).toEqual([0, []]);
 			await (await commits.next()).answer();
 			await joint;
-			expect([last, store.notes(), await readAll(bus, "a")]).toEqual([3, ["x"], ["begin", "1", "2"]]);
+			expect([last, await store.notes(), await readAll(bus, "a")]).toEqual([3, ["x"], ["begin", "1", "2"]]);
 		});
 
 		it("ST6: who waits until all is durable does not wait for records that were refused", async () => {
@@ -234,7 +234,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			await impatient;
 			clock.advance(250);
 			await (await commits.next()).answer();
-			expect([await readAll(bus, "a"), store.notes()]).toEqual([["begin", "1"], []]);
+			expect([await readAll(bus, "a"), await store.notes()]).toEqual([["begin", "1"], []]);
 		});
 
 		it("P4.15, ST8: what is in a commit counts as waiting; a writer waits for room, not until all is durable", async () => {
@@ -285,7 +285,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(told).toEqual(["under way"]);
 			await (await commits.next()).answer();
 			expect(told).toEqual(["under way", "patient"]);
-			expect(store.notes()).toEqual(["under way", "patient"]);
+			expect(await store.notes()).toEqual(["under way", "patient"]);
 			expect((await bus.list()).map(({ log, head }) => [log, head])).toEqual([
 				["b", 2],
 				["a", 2],
@@ -518,7 +518,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		});
 		afterEach(async () => {
 			for (const bus of buses.splice(0)) await bus.close();
-			store.dispose();
+			await store.dispose();
 		});
 		/** Hints may be lost: time passes until the records are there. */
 		const upTo = async (cursor: Cursor, count: number) => {
@@ -636,7 +636,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			await taken.seal(["3"]);
 			expect(await readAll(third, "a")).toEqual(["1", "2", "3"]);
 			expect(await readAll(one, "a")).toEqual(["1", "2", "3"]);
-			expect(store.notes()).toEqual([]);
+			expect(await store.notes()).toEqual([]);
 		});
 
 		it("ST19: taking a log over twice gives the same log", async () => {
@@ -738,8 +738,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			const following = upTo(await two.cursor({ log: "a" }, 0), 3);
 			await written(writer, "2");
 			die();
-			clock.advance(10_000);
-			await turn();
+			await steps(clock, 20, 500);
 			expect(await two.expire(5000)).toEqual([one.node]);
 			await (await two.reopen("a")).seal(["3"]);
 			expect(await following).toEqual(["1", "2", "3"]);
@@ -748,9 +747,13 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		it("ST22: a daemon is called by a topic, once what it is about is on record; a lost call is made up for", async () => {
 			const [one, two] = [join(), join()];
 			let heard: string[] = [];
-			const unlisten = two.listen("abort:run_1", () => (heard = store.notes()));
-			two.listen("abort:run_2", () => expect(store.notes()).toEqual(["stop run_1"]));
+			const hear = async () => {
+				heard = await store.notes();
+			};
+			const unlisten = two.listen("abort:run_1", () => void hear());
 			await one.write([note.add("stop run_1")]);
+			const others = async () => expect(await store.notes()).toEqual(["stop run_1"]);
+			two.listen("abort:run_2", () => void others());
 			await one.call("abort:run_1");
 			await until("the call", () => {
 				clock.advance(100);
@@ -767,7 +770,8 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		it("ST22: a write that names a topic calls its listeners in every daemon once it is durable, and not when it is refused", async () => {
 			const [one, two] = [join(), join()];
 			const heard: string[][] = [];
-			const listen = (bus: Bus) => bus.listen("told", () => void heard.push(store.notes()));
+			const hear = async () => void heard.push(await store.notes());
+			const listen = (bus: Bus) => bus.listen("told", () => void hear());
 			const unlisten = listen(one);
 			await one.write([{ ...note.add("a"), topic: "told" }]);
 			await until("the call here", () => heard.length > 0);
@@ -775,11 +779,12 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			heard.length = 0;
 			listen(two);
 			const writer = await one.create(run("r"), ["1"], { with: [{ ...note.add("b"), topic: "told" }] });
+			// A notification of the first write may come late.
 			await until("the call there", () => {
 				clock.advance(100);
-				return heard.length > 0;
+				return heard.at(-1)?.length === 2;
 			});
-			expect(heard[0]).toEqual(["a", "b"]);
+			expect(heard.at(-1)).toEqual(["a", "b"]);
 			const refused = [{ ...note.add("half"), topic: "other" }, note.refuse("no")];
 			let calls = 0;
 			one.listen("other", () => void calls++);

@@ -3,6 +3,7 @@
 import { expect, it } from "vitest";
 import { createBus, follow } from "../../packages/daemon/src/bus/bus.ts";
 import { atEffort } from "../effort.ts";
+import { hasPostgres, MISSING } from "../postgres-server.ts";
 import { quiet } from "../quiet.ts";
 import { seed } from "../seed.ts";
 import { busContract, type StorageUnderTest } from "./contract.ts";
@@ -12,11 +13,12 @@ import { memoryStorage } from "./memory.ts";
 import { note, noted } from "./notes.ts";
 import { written } from "./remove.ts";
 import { sharedContract } from "./shared.ts";
-import { inMemory, inSqlite } from "./stores.ts";
+import { inMemory, inPostgres, inSqlite } from "./stores.ts";
 
 const STORES: [string, () => StorageUnderTest][] = [
 	["memory", inMemory],
 	["SQLite", () => inSqlite("process")],
+	...(hasPostgres ? [["PostgreSQL", inPostgres] as [string, () => StorageUnderTest]] : []),
 ];
 
 for (const [name, make] of STORES) {
@@ -28,6 +30,7 @@ for (const [name, make] of STORES) {
 	sharedContract(name, make);
 	followContract(name, make);
 }
+it.skipIf(hasPostgres)(`PostgreSQL: ${MISSING}`, () => {});
 busContract("SQLite, durability power", () => inSqlite("power"));
 
 it("ST22, ST27: a reader of a chain misses nothing, whatever its connection does", async () => {
@@ -81,7 +84,7 @@ it.each(STORES)(
 			await read;
 			expect(records, `seed ${one}`).toEqual(Array.from({ length: 9 }, (_, n) => `${n + 1}`));
 			for (const bus of [first, reader, third]) await bus.close();
-			store.dispose();
+			await store.dispose();
 		}
 	},
 );
@@ -115,6 +118,6 @@ it.each(STORES)(
 		await writes;
 		expect(Math.min(seen.live, seen.sealed)).toBeGreaterThan(0);
 		for (const bus of [writing, asking]) await bus.close();
-		store.dispose();
+		await store.dispose();
 	},
 );

@@ -1,7 +1,7 @@
 /** A daemon's Bus in another process: writes a log as a link of a session, one record after another, and seals it. */
 
 import { createBus, sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
-import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite/sqlite.ts";
 import { quiet } from "../quiet.ts";
 import { written } from "./remove.ts";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
 import { type Pairing, pairingWrites } from "../../packages/daemon/src/ledger/pairings/port.ts";
-import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite/sqlite.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { commit } from "./rig.ts";
 

@@ -8,7 +8,7 @@ import { jobsTable } from "../../packages/daemon/src/services/jobs/rows-sql.ts";
 import { workflowsTable } from "../../packages/daemon/src/services/workflows/rows-sql.ts";
 import { ddlFor } from "../../packages/daemon/src/std/sql/ddl.ts";
 import { SQLITE } from "../../packages/daemon/src/std/sql/sql.ts";
-import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite/sqlite.ts";
 import { tempPath } from "../services/jobs-rig.ts";
 
 const SCENARIO = { model: "m", spec: { kind: "embed", inputs: ["a"] } };

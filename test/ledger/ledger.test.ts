@@ -5,7 +5,7 @@ import { inboxWrites } from "../../packages/daemon/src/ledger/inbox/port.ts";
 import { sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
 import { turnWrites } from "../../packages/daemon/src/ledger/turns/port.ts";
 import { storeError } from "../../packages/daemon/src/runtime/data/store.ts";
-import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite/sqlite.ts";
 import { newEventId, newRunId } from "../../packages/protocol/src/protocol.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { eventOf, fullTurn, openLedger, turnOf } from "./rig.ts";

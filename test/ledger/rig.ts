@@ -6,7 +6,7 @@ import type { InboundEvent } from "../../packages/daemon/src/ledger/inbox/port.t
 import { type Ledger, sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
 import type { Turn } from "../../packages/daemon/src/ledger/turns/port.ts";
 import { type ServiceRows, serviceRows } from "../../packages/daemon/src/runtime/data/tables.ts";
-import { openSqlite, type SqliteFile } from "../../packages/daemon/src/std/sqlite.ts";
+import { openSqlite, type SqliteFile } from "../../packages/daemon/src/std/sqlite/sqlite.ts";
 import type { CommitFacts, Write } from "../../packages/daemon/src/std/write.ts";
 import { freshFolder } from "../runtime/folder.ts";
 

@@ -18,7 +18,7 @@ import {
 	type Step,
 	textFor,
 } from "../../packages/daemon/src/std/sql/sql.ts";
-import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite/sqlite.ts";
 import type { CommitFacts, Write } from "../../packages/daemon/src/std/write.ts";
 import { Refused } from "../../packages/protocol/src/protocol.ts";
 import { atEffort } from "../effort.ts";

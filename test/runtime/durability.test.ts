@@ -1,11 +1,11 @@
 /** The effect of `durability` on the database, which only the connection itself shows. */
 
 import { expect, it, vi } from "vitest";
-import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite/sqlite.ts";
 import { daemonForTest } from "./daemon.ts";
 
-vi.mock("../../packages/daemon/src/std/sqlite.ts", async (original) => {
-	const actual = await original<typeof import("../../packages/daemon/src/std/sqlite.ts")>();
+vi.mock("../../packages/daemon/src/std/sqlite/sqlite.ts", async (original) => {
+	const actual = await original<typeof import("../../packages/daemon/src/std/sqlite/sqlite.ts")>();
 	return { ...actual, openSqlite: vi.fn(actual.openSqlite) };
 });
 

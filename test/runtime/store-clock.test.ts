@@ -11,7 +11,7 @@ import { createPairingService, PAIRING_LIMITS } from "../../packages/daemon/src/
 import { serviceRows } from "../../packages/daemon/src/runtime/data/tables.ts";
 import { once } from "../../packages/daemon/src/services/kit/once.ts";
 import { IDEMPOTENCY_KEPT_MS } from "../../packages/daemon/src/services/kit/rows.ts";
-import { openSqlite } from "../../packages/daemon/src/std/sqlite.ts";
+import { openSqlite } from "../../packages/daemon/src/std/sqlite/sqlite.ts";
 import type { Write } from "../../packages/daemon/src/std/write.ts";
 import { ask, engineOf, type Play, text } from "../broker/rig.ts";
 import { type ManualClock, manualClock } from "../clock.ts";

@@ -133,7 +133,7 @@ it("a checkpoint that the disk refuses does not end the process", async () => {
 
 it("a process with an open file and nothing to do ends", () => {
 	const script = `
-		const { openSqlite } = await import(${JSON.stringify(new URL("../../packages/daemon/src/std/sqlite.ts", import.meta.url).href)});
+		const { openSqlite } = await import(${JSON.stringify(new URL("../../packages/daemon/src/std/sqlite/sqlite.ts", import.meta.url).href)});
 		const { db } = openSqlite(${JSON.stringify(path)}, "process");
 		db.exec("CREATE TABLE t (x TEXT)");
 		const insert = db.prepare("INSERT INTO t VALUES (?)");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { migrate, openSqlite, SchemaTooNew } from "../../packages/daemon/src/std/sqlite.ts";
+import { migrate, openSqlite, SchemaTooNew } from "../../packages/daemon/src/std/sqlite/sqlite.ts";
 
 const steps = ["CREATE TABLE a (x INTEGER)", "ALTER TABLE a ADD COLUMN y INTEGER"];
 const columns = (file: ReturnType<typeof openSqlite>) =>

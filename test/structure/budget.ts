@@ -32,7 +32,7 @@ export const FOLDER_LINES_MAX: Readonly<Record<string, number>> = {
 	".": 30,
 	adapter: 7380,
 	broker: 4730,
-	bus: 4420,
+	bus: 5990,
 	cli: 3990,
 	client: 1820,
 	edge: 8300,
@@ -44,6 +44,6 @@ export const FOLDER_LINES_MAX: Readonly<Record<string, number>> = {
 	protocol: 2300,
 	runtime: 3930,
 	services: 13620,
-	std: 1440,
+	std: 2330,
 	web: 8470,
 };

@@ -9,7 +9,7 @@ import { checkpointWrites } from "../../../packages/daemon/src/ledger/checkpoint
 import { type Ledger, sqliteLedger } from "../../../packages/daemon/src/ledger/ledger.ts";
 import { type ServiceRows, serviceRows } from "../../../packages/daemon/src/runtime/data/tables.ts";
 import { createMemory } from "../../../packages/daemon/src/services/memory/memory.ts";
-import { openSqlite } from "../../../packages/daemon/src/std/sqlite.ts";
+import { openSqlite } from "../../../packages/daemon/src/std/sqlite/sqlite.ts";
 import { systemClock } from "../../../packages/protocol/src/clock.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";
 import { quiet } from "../../quiet.ts";

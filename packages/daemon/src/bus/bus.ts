@@ -177,6 +177,7 @@ class LogBus implements Bus {
 
 	async expire(leaseMs: number): Promise<readonly number[]> {
 		this.#refuseWhenClosed();
+		await this.#membership.joined();
 		return this.#storage.expire(this.node, leaseMs);
 	}
 

@@ -3,8 +3,7 @@
 import { randomUUID } from "node:crypto";
 import type { LinkState } from "@nexus-stream/client";
 import { exitCodeOf, NexusError, toNexusError } from "@nexus-stream/protocol";
-import { clipCharacters } from "../std/clip.ts";
-import { printable, printableJson } from "../std/printable.ts";
+import { clipCharacters, printable, printableJson } from "../std/clip.ts";
 import type { Host, OutputStream } from "./host.ts";
 
 export interface Terminal {

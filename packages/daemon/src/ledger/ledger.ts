@@ -1,7 +1,7 @@
 /** The Ledger: settled truth, one folder per kind of thing, whose `port.ts` is its door. It is read here; it is changed by the writes of its things, inside a commit. */
 
+import type { SqliteFile } from "../std/sqlite/sqlite.ts";
 import { openTables } from "../std/sqlite/tables.ts";
-import type { SqliteFile } from "../std/sqlite.ts";
 import { queriesOf, type Reading, whenAllRead } from "../std/write.ts";
 import type { StoredApprovals } from "./approvals/port.ts";
 import { approvalsTable } from "./approvals/sql.ts";

@@ -12,7 +12,7 @@ import { own } from "@nexus-stream/protocol/own";
 import { createBus, sqliteStorage } from "../bus/bus.ts";
 import { sqliteLedger } from "../ledger/ledger.ts";
 import { createOutbound, type Outbound } from "../nex/nex.ts";
-import { openSqlite } from "../std/sqlite.ts";
+import { openSqlite } from "../std/sqlite/sqlite.ts";
 import { idleChannels, idleRemedy, nexConfig } from "./config/channels.ts";
 import type { NexusConfig } from "./config/config.ts";
 import type { StoredAccount } from "./data/secrets.ts";

@@ -1,4 +1,4 @@
-/** Shortens text for people: what was cut off shows as an ellipsis, and no character is cut in half. */
+/** Text for people: shortened with an ellipsis and without half characters, and safe to print. */
 
 const ELLIPSIS = "…";
 
@@ -35,3 +35,13 @@ export function clipBytes(text: string, bytesMax: number): string {
 	const room = new Uint8Array(Math.max(0, bytesMax - Buffer.byteLength(ELLIPSIS)));
 	return plain.slice(0, new TextEncoder().encodeInto(plain, room).read) + ELLIPSIS;
 }
+
+/** C0, DEL and C1 control characters, among them ESC and CSI (U+009B), and the controls of writing direction. Line feeds and tabs are text. */
+const UNPRINTABLE = /(?![\t\n])[\p{Cc}\u202A-\u202E\u2066-\u2069]/gu;
+
+/** Text from outside: nothing in it steers a terminal (escape sequences, carriage returns) or changes the order of what is read (bidirectional overrides). */
+export const printable = (text: string): string => text.replace(UNPRINTABLE, "");
+
+/** JSON stays the same value: what is unprintable is escaped, not removed. */
+export const printableJson = (json: string): string =>
+	json.replace(UNPRINTABLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);

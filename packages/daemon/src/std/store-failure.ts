@@ -1,15 +1,16 @@
 /** A failure of the store by its kind, whichever store it is. */
 
-import { type SqliteFailure, sqliteFailure } from "./sqlite.ts";
+import { type PostgresFailure, postgresFailure } from "./postgres/failure.ts";
+import { type SqliteFailure, sqliteFailure } from "./sqlite/sqlite.ts";
 
 export interface StoreFailure {
 	/** `full`: it may succeed once there is room. `unreachable`: the store runs elsewhere and does not answer. */
-	kind: SqliteFailure["kind"] | "unreachable";
+	kind: SqliteFailure["kind"] | PostgresFailure["kind"];
 	message: string;
 }
 
 /** Each recognises the errors of one store. */
-const READERS: readonly ((cause: unknown) => StoreFailure | undefined)[] = [sqliteFailure];
+const READERS: readonly ((cause: unknown) => StoreFailure | undefined)[] = [sqliteFailure, postgresFailure];
 
 /** Undefined when the error does not come from a store. */
 export function storeFailure(cause: unknown): StoreFailure | undefined {

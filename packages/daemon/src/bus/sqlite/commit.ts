@@ -2,7 +2,7 @@
 
 import { crc32 } from "node:zlib";
 import { Refused } from "@nexus-stream/protocol";
-import type { SqliteFile } from "../../std/sqlite.ts";
+import type { SqliteFile } from "../../std/sqlite/sqlite.ts";
 import { isStoreFull, storeFailure } from "../../std/store-failure.ts";
 import type { LogSpec } from "../port.ts";
 import {

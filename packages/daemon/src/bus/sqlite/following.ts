@@ -2,7 +2,7 @@
 
 import type { StatementSync } from "node:sqlite";
 import { crc32 } from "node:zlib";
-import type { SqliteFile } from "../../std/sqlite.ts";
+import type { SqliteFile } from "../../std/sqlite/sqlite.ts";
 import { Batch } from "../reading/batch.ts";
 import type { ChangedTopics, Follower, Following, LogChanges, StoreNotification, WantedLogs } from "../storage.ts";
 import { type LogRow, storedOf } from "./journal.ts";

@@ -89,7 +89,7 @@ export function lastIdUsed({ lastLog, journal }: Pick<Statements, "lastLog" | "j
 }
 
 /** The records of a live log that are not in a segment, put together from the rows since its last cut. */
-class TailReader {
+export class TailReader {
 	readonly #log: StoredLog;
 	readonly #records: string[] = [];
 	/** Records behind the tail may be missing. */

@@ -1,7 +1,7 @@
 /** The durable store of the Bus in a SQLite file: its nodes, what it finds and reads, and what it removes. `commit.ts` writes. */
 
 import { crc32 } from "node:zlib";
-import { migrate, readTogether, type SqliteFile } from "../../std/sqlite.ts";
+import { migrate, readTogether, type SqliteFile } from "../../std/sqlite/sqlite.ts";
 import type { Query, Reading } from "../../std/write.ts";
 import type { LogQuery } from "../port.ts";
 import { Batch } from "../reading/batch.ts";

@@ -2,7 +2,7 @@
 
 import { Client, type ElicitResult, type Progress, ProtocolError } from "@modelcontextprotocol/client";
 import { wordsOf } from "@nexus-stream/protocol";
-import { printable } from "../../std/printable.ts";
+import { printable } from "../../std/clip.ts";
 import { unlessAborted } from "../kit/kit.ts";
 import type { ToolContext, ToolQuestion, ToolResult } from "../tool.ts";
 import { elicit } from "./elicit.ts";

@@ -3,8 +3,7 @@
 import type { ElicitRequestFormParams, ElicitResult, PrimitiveSchemaDefinition } from "@modelcontextprotocol/client";
 import { shownText } from "@nexus-stream/protocol";
 import type { ApprovalOutcome } from "@nexus-stream/protocol/engine";
-import { clip } from "../../std/clip.ts";
-import { printable } from "../../std/printable.ts";
+import { clip, printable } from "../../std/clip.ts";
 import type { ToolQuestion } from "../tool.ts";
 
 const MESSAGE_CHARS_MAX = 1000;

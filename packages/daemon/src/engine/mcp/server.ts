@@ -2,7 +2,7 @@
 
 import { SdkError, SdkErrorCode } from "@modelcontextprotocol/client";
 import { wordsOf } from "@nexus-stream/protocol";
-import { printable } from "../../std/printable.ts";
+import { printable } from "../../std/clip.ts";
 import { type Supervision, type SupervisionInput, stepSupervision, UNSTARTED } from "../../std/supervision.ts";
 import { unlessAborted } from "../kit/kit.ts";
 import { type ToolContext, type ToolResult, textResult } from "../tool.ts";

@@ -4,6 +4,7 @@ import type { Readable } from "node:stream";
 import { type JSONRPCMessage, parseJSONRPCMessage, serializeMessage } from "@modelcontextprotocol/client";
 import { createLineReader } from "@nexus-stream/adapter/serve/lines";
 import type { Clock } from "@nexus-stream/protocol/clock";
+import { printable } from "../../std/clip.ts";
 import {
 	type ChildExit,
 	type LineChild,
@@ -12,7 +13,6 @@ import {
 	type SupervisedChild,
 	superviseChild,
 } from "../../std/line-process.ts";
-import { printable } from "../../std/printable.ts";
 import type { LinkEvents, McpLimits, McpTransport } from "./port.ts";
 
 export interface StdioSpec {

@@ -6,7 +6,7 @@ import { NexusError } from "@nexus-stream/protocol";
 import { withDefaults } from "@nexus-stream/protocol/defaults";
 import type { EngineChoice, EngineSections } from "../../engine/engine.ts";
 import { defined } from "../../std/defined.ts";
-import type { Durability } from "../../std/sqlite.ts";
+import type { Durability } from "../../std/sqlite/sqlite.ts";
 import type { LogLevel } from "../observe/logger.ts";
 import type { FileConfig } from "./config-schema.ts";
 

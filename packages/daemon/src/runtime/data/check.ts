@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { createVerifier, decodeFrame, isDamage, type Violation, wordsOf } from "@nexus-stream/protocol";
 import { damagedJournalRows, sqliteStorage, storedLogs } from "../../bus/bus.ts";
 import { sqliteLedger } from "../../ledger/ledger.ts";
-import { hasTable, openSqlite, SchemaTooNew, schemaVersions } from "../../std/sqlite.ts";
+import { hasTable, openSqlite, SchemaTooNew, schemaVersions } from "../../std/sqlite/sqlite.ts";
 import { storeError } from "./store.ts";
 import { serviceRows } from "./tables.ts";
 

@@ -7,7 +7,7 @@ import { existsSync, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { NexusError } from "@nexus-stream/protocol";
 import type { Log } from "@nexus-stream/protocol/log";
-import { sqliteFailure } from "../../std/sqlite.ts";
+import { sqliteFailure } from "../../std/sqlite/sqlite.ts";
 import { type DataPaths, readDaemonRecord, readMarker, reasonOf, writeMarker } from "./data-dir.ts";
 
 /** How long a starting daemon waits for a lock that a check holds for an instant. */

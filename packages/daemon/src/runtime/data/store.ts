@@ -6,7 +6,7 @@ import type { Log } from "@nexus-stream/protocol/log";
 import { type Bus, createBus, sqliteStorage, storeClock } from "../../bus/bus.ts";
 import { type Ledger, sqliteLedger } from "../../ledger/ledger.ts";
 import { createTelling } from "../../services/audit/mappers.ts";
-import { type Durability, openSqlite, SchemaTooNew, type SqliteFile } from "../../std/sqlite.ts";
+import { type Durability, openSqlite, SchemaTooNew, type SqliteFile } from "../../std/sqlite/sqlite.ts";
 import { type StoreFailure, storeFailure } from "../../std/store-failure.ts";
 import { type ServiceRows, serviceRows } from "./tables.ts";
 
@@ -75,5 +75,7 @@ const FAILURES: Record<StoreFailure["kind"], [code: ErrorCode, what: string]> = 
 	locked: ["conflict", "another process holds the database. Stop it, or choose another data folder"],
 	unreachable: ["unavailable", "the database cannot be reached. Check its address, and that its server runs"],
 	duplicate: ["conflict", "it is already stored"],
+	refused: ["conflict", "the database does not accept these values"],
+	outdated: ["unavailable", "the database has the tables of another version. Start the version that wrote it"],
 	other: ["internal", "the database failed"],
 };

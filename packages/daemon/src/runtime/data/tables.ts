@@ -19,8 +19,8 @@ import type { SignInRows } from "../../services/signins/rows.ts";
 import { signInsTable } from "../../services/signins/rows-sql.ts";
 import type { WorkflowRows } from "../../services/workflows/rows.ts";
 import { workflowsTable } from "../../services/workflows/rows-sql.ts";
+import type { SqliteFile } from "../../std/sqlite/sqlite.ts";
 import { openTables } from "../../std/sqlite/tables.ts";
-import type { SqliteFile } from "../../std/sqlite.ts";
 
 export interface ServiceRows {
 	readonly memory: MemoryRows;

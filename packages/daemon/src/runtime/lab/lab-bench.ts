@@ -13,7 +13,7 @@ import { type Bus, createBus, sqliteStorage } from "../../bus/bus.ts";
 import type { LabState } from "../../edge/edge.ts";
 import { sqliteLedger } from "../../ledger/ledger.ts";
 import { type ChannelConfig, createOutbound, type DeliverRequest, type Outbound } from "../../nex/nex.ts";
-import { openSqlite } from "../../std/sqlite.ts";
+import { openSqlite } from "../../std/sqlite/sqlite.ts";
 
 export const LAB_ACCOUNT = "lab";
 const START_MS = 30_000;

@@ -2,7 +2,7 @@
 
 import type { Log } from "@nexus-stream/protocol/log";
 import { type DestinationStream, pino } from "pino";
-import { printable, printableJson } from "../../std/printable.ts";
+import { printable, printableJson } from "../../std/clip.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 

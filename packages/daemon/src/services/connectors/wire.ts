@@ -2,7 +2,7 @@
 
 import { AddressRefused } from "@nexus-stream/adapter/net/address-guard";
 import { NexusError, toNexusError, wordsOf } from "@nexus-stream/protocol";
-import { printable } from "../../std/printable.ts";
+import { printable } from "../../std/clip.ts";
 
 export type ProviderFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 

@@ -13,8 +13,8 @@ import {
 	storable,
 	textFor,
 } from "../sql/sql.ts";
-import { migrate, type SqliteFile } from "../sqlite.ts";
 import type { CommitFacts } from "../write.ts";
+import { migrate, type SqliteFile } from "./sqlite.ts";
 
 /** Opens all tables of a list, by their names. One may read the rows of another, so all of them are there before the first is opened. */
 export function openTables<All>(file: SqliteFile, tables: { readonly [Name in keyof All]: SqlTable<All[Name]> }): All {

@@ -2,9 +2,9 @@
 
 import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { checkpointBeside } from "./sqlite/checkpoint.ts";
-import { walSync } from "./sqlite/wal-sync.ts";
-import { Tables } from "./write.ts";
+import { Tables } from "../write.ts";
+import { checkpointBeside } from "./checkpoint.ts";
+import { walSync } from "./wal-sync.ts";
 
 /** `process`: a commit survives kill -9. `power`: it also survives a power cut (a sync per commit). */
 export type Durability = "process" | "power";
