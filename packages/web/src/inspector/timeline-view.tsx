@@ -96,6 +96,16 @@ interface LanesProps {
 	width: number;
 }
 
+const LANE_COLOUR: Readonly<Record<string, string>> = {
+	text: "text",
+	reasoning: "reasoning",
+	tool: "tool",
+	card: "part",
+	carousel: "part",
+	image: "media",
+	audio: "media",
+};
+
 /** Room for the text of a mark at the right edge. */
 const MARK_PX = 50;
 
@@ -113,7 +123,7 @@ const Lanes = memo(({ analysis: { lanes, durationMs }, span, width }: LanesProps
 				return (
 					<g key={mark} class="timeline-mark">
 						<rect x={x} y={AXIS_PX - 6} width={1} height={heightOf(lanes.length)} />
-						<text x={isLast ? width : x + 3} y={11} text-anchor={isLast ? "end" : "start"}>
+						<text font-size={11} x={isLast ? width : x + 3} y={11} text-anchor={isLast ? "end" : "start"}>
 							{durationText(mark)}
 						</text>
 					</g>
@@ -123,7 +133,7 @@ const Lanes = memo(({ analysis: { lanes, durationMs }, span, width }: LanesProps
 				<g
 					key={lane.messageId}
 					class="timeline-lane"
-					data-modality={lane.modality}
+					style={{ color: `var(--lane-${LANE_COLOUR[lane.modality] ?? "other"})` }}
 					transform={`translate(0 ${AXIS_PX + index * LANE_PX})`}
 				>
 					<Lane lane={lane} span={span} width={width} thresholdMs={thresholdMs} />
@@ -152,14 +162,21 @@ function Lane({ lane, span, width, thresholdMs }: LaneProps) {
 	const isCut = lane.reason !== undefined && lane.reason !== "completed";
 	return (
 		<>
-			<rect class="bar" x={from} y={4} width={Math.max(BAR_PX_MIN, to - from)} height={LANE_PX - 10} />
+			<rect
+				class="bar"
+				fill-opacity={0.16}
+				x={from}
+				y={4}
+				width={Math.max(BAR_PX_MIN, to - from)}
+				height={LANE_PX - 10}
+			/>
 			{gaps.map(({ fromMs, toMs }) => {
 				const left = within(xOf(fromMs, span, width) + 2);
 				const right = within(xOf(toMs, span, width) - 1);
 				if (right - left < BAR_PX_MIN) return null;
 				return <rect key={fromMs} fill="url(#silence)" x={left} y={4} width={right - left} height={LANE_PX - 10} />;
 			})}
-			<path class="ticks" d={ticksPath(lane, span, width)} />
+			<path stroke="currentColor" stroke-width={1.5} d={ticksPath(lane, span, width)} />
 			{isCut && <rect class="cut-off" x={to - 1} y={1} width={3} height={LANE_PX - 4} />}
 		</>
 	);
