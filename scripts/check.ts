@@ -4,6 +4,7 @@ import { runBin } from "./run.ts";
 
 const CHECKS: Record<string, () => ReturnType<typeof runBin>> = {
 	"types (tsc)": () => runBin("tsc", [], { capture: true }),
+	"published types (tsc)": () => runBin("tsc", ["-p", "tsconfig.build.json", "--noEmit"], { capture: true }),
 	"format and lint (biome)": () => runBin("biome", ["check", "--error-on-warnings"], { capture: true }),
 	"typed lint (oxlint)": () => runBin("oxlint", ["--type-aware", "--deny-warnings"], { capture: true }),
 	"protos (buf)": () => runBin("buf", ["lint"], { capture: true }),

@@ -20,7 +20,7 @@ const asText = {
 };
 
 /** The syntax that `parseMarkdown` reads, for renderers that make HTML without a tree. */
-export const SYNTAX = [gfm(), asText];
+export const SYNTAX: ReturnType<typeof gfm>[] = [gfm(), asText];
 
 /** Returns one paragraph of plain text for markdown that would take the parser too long or overflow its stack, so that no answer fails for its content. */
 export function parseMarkdown(markdown: string): Root {

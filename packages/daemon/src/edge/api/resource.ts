@@ -31,7 +31,7 @@ interface RouteDetails {
 	close?: CloseMode;
 }
 
-interface RouteBase {
+export interface Route extends RouteDetails {
 	method: "GET" | "POST" | "PUT" | "DELETE";
 	/** As OpenAPI spells it: `/v1/runs/{run}`. */
 	path: string;
@@ -41,13 +41,15 @@ interface RouteBase {
 	errors: readonly ErrorCode[];
 }
 
-export type Route = RouteDetails & RouteBase;
-
 const DEFAULTS = { auth: true, status: 200, errors: [] };
 
 const route =
 	(method: Route["method"]) =>
-	<const Details extends RouteDetails>(path: string, summary: string, details: Details): Details & RouteBase => ({
+	<const Details extends RouteDetails>(
+		path: string,
+		summary: string,
+		details: Details,
+	): Details & Pick<Route, "method" | "path" | "summary" | "auth" | "status" | "errors"> => ({
 		...DEFAULTS,
 		...details,
 		method,
