@@ -31,7 +31,7 @@ export const WAITING_FILES: Readonly<Record<string, string>> = {
 export const FOLDER_LINES_MAX: Readonly<Record<string, number>> = {
 	".": 30,
 	adapter: 7380,
-	broker: 4750,
+	broker: 4780,
 	bus: 4600,
 	cli: 3990,
 	client: 1820,
@@ -39,7 +39,7 @@ export const FOLDER_LINES_MAX: Readonly<Record<string, number>> = {
 	engine: 9480,
 	lab: 4310,
 	ledger: 2250,
-	nex: 10310,
+	nex: 10350,
 	platforms: 7550,
 	protocol: 2300,
 	runtime: 4070,
