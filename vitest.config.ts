@@ -26,7 +26,9 @@ class LongestFirst extends BaseSequencer {
 }
 
 /** They wait for processes, browsers and timers most of the time. */
-const WAITING = ["adapter", "cli", "nex/outbound", "proof", "runtime"].map((folder) => `test/${folder}/**/*.test.ts`);
+const WAITING = ["adapter", "cli", "cluster", "nex/outbound", "proof", "runtime"].map(
+	(folder) => `test/${folder}/**/*.test.ts`,
+);
 /** They share a browser and a daemon. */
 const BROWSER = ["test/browser/*.test.ts"];
 /** Run alone: other tests would disturb their measurements, or they fill a disk. */

@@ -21,7 +21,8 @@ it.each([
 		await bus.create({ log: "a", kind: "run" }, ["1"]);
 		expect(await expireAll(store.open(() => clock.now()))).toEqual([bus.node]);
 		expect(bus.fenced.aborted).toBe(false);
-		clock.advance(500);
+		// The next renewal, after a fifth of the lease.
+		clock.advance(2000);
 		await until("it hears of it", () => bus.fenced.aborted);
 		const fenced = { refusal: "fenced" };
 		await expect(bus.create({ log: "b", kind: "run" }, ["1"])).rejects.toMatchObject(fenced);

@@ -5,7 +5,7 @@ import type { Clock } from "@nexus-stream/protocol/clock";
 import type { ApprovalOutcome } from "@nexus-stream/protocol/engine";
 import type { Log } from "@nexus-stream/protocol/log";
 import type { Bus } from "../bus/bus.ts";
-import { type Approval, approvalWrites, type Decided, type OpenQuestion } from "../ledger/approvals/port.ts";
+import { type Approval, approvalWrites, type Decided } from "../ledger/approvals/port.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { defined } from "../std/defined.ts";
 import type { Write } from "../std/write.ts";
@@ -22,7 +22,7 @@ interface OpenApproval {
 }
 
 export interface ApprovalsDeps {
-	bus: Pick<Bus, "write">;
+	bus: Pick<Bus, "write" | "listen" | "isShared">;
 	ledger: Pick<Ledger, "approvals" | "turns">;
 	limits: ApprovalLimits;
 	clock: Clock;
@@ -38,6 +38,8 @@ const IDS_MAX = (LETTERS.length * DIGITS.length) ** 2 / 2;
 /** The person who decides waits for this write. */
 const WRITE_MS_MAX = 5000;
 const RETRY_MS = 5000;
+/** The Bus topic of decisions: the daemon that has the run reads them. */
+const TOPIC = "approvals";
 
 export class Approvals implements ApprovalsPort {
 	readonly #deps: ApprovalsDeps;
@@ -47,18 +49,36 @@ export class Approvals implements ApprovalsPort {
 	readonly #live = new Set<string>();
 	#agreed: (row: Approval) => string | undefined = () => undefined;
 	#closed = false;
+	#stopListening = () => {};
 
 	constructor(deps: ApprovalsDeps) {
 		this.#deps = deps;
+		const { bus, log } = deps;
+		const failed = (cause: unknown) => log.warn({ err: cause }, "approvals of other daemons cannot be read");
+		if (bus.isShared) this.#stopListening = bus.listen(TOPIC, () => void this.#reread().catch(failed));
 	}
 
 	get limits(): ApprovalLimits {
 		return this.#deps.limits;
 	}
 
-	/** Loads the questions that an earlier daemon left open. */
+	/** Loads the questions that an earlier daemon left open, and those of others. */
 	async load(): Promise<void> {
-		for (const row of await this.#deps.ledger.approvals.pending()) {
+		this.#add(await this.#deps.ledger.approvals.pending());
+	}
+
+	/** Takes note of the questions that other daemons have opened or decided. */
+	async #reread(): Promise<void> {
+		if (this.#closed) return;
+		const rows = await this.#deps.ledger.approvals.pending();
+		const pending = new Set(rows.map(keyOf));
+		for (const { row, isOpen } of this.#of((one) => !pending.has(keyOf(one))))
+			if (isOpen) await this.#closeAsRecorded(row);
+		if (!this.#closed) this.#add(rows);
+	}
+
+	#add(rows: readonly Approval[]): void {
+		for (const row of rows) {
 			if (this.#entries.has(row.id)) continue;
 			this.#entries.set(row.id, { row, isOpen: true });
 			this.#arm(row.id);
@@ -132,9 +152,7 @@ export class Approvals implements ApprovalsPort {
 		const decided: Decided = { state: "withdrawn", by: "nexus", reason, at: this.#deps.clock.now() };
 		return {
 			writes: [approvalWrites.withdrawSession(session, decided)],
-			done: () => {
-				for (const { row } of others()) this.#close(row.id, decided);
-			},
+			done: () => void others().map(({ row }) => this.#close(row.id, decided)),
 		};
 	}
 
@@ -148,12 +166,12 @@ export class Approvals implements ApprovalsPort {
 		if (known.state !== "pending") throw conflict(known);
 		const decided: Decided = { ...decision, at: clock.now() };
 		try {
-			await bus.write([approvalWrites.decide(openOf(known), decided), ...writes], WRITE_MS_MAX);
+			await bus.write([decideWrite(known, decided), ...writes], WRITE_MS_MAX);
 		} catch (cause) {
 			if (!(cause instanceof Refused) || cause.refusal === "fenced") throw cause;
 			throw conflict((await ledger.approvals.get(runId, id)) ?? known);
 		}
-		return this.#close(id, decided) ?? { ...known, ...rowFields(decided) };
+		return this.#close(id, decided, await this.#isElsewhere(runId)) ?? { ...known, ...rowFields(decided) };
 	}
 
 	/** The answer is not needed any more. */
@@ -171,6 +189,7 @@ export class Approvals implements ApprovalsPort {
 	/** Stops expiring questions: that is left to the next daemon. */
 	close(): void {
 		this.#closed = true;
+		this.#stopListening();
 		for (const { disarm } of this.#entries.values()) disarm?.();
 	}
 
@@ -202,8 +221,8 @@ export class Approvals implements ApprovalsPort {
 		if (!entry || this.#closed) return;
 		const { runId } = entry.row;
 		try {
-			if (entry.isOpen) await bus.write([approvalWrites.decide(openOf(entry.row), decided)], WRITE_MS_MAX);
-			this.#close(id, decided);
+			if (entry.isOpen) await bus.write([decideWrite(entry.row, decided)], WRITE_MS_MAX);
+			this.#close(id, decided, await this.#isElsewhere(runId));
 		} catch (cause) {
 			// Another decision won: adopt the stored one, even if this process never received it.
 			if (cause instanceof Refused) return this.#closeAsRecorded(entry.row);
@@ -214,18 +233,25 @@ export class Approvals implements ApprovalsPort {
 	}
 
 	async #closeAsRecorded({ runId, id }: Approval): Promise<void> {
-		const { ledger, log } = this.#deps;
+		const { bus, ledger, log } = this.#deps;
 		try {
 			const row = await ledger.approvals.get(runId, id);
 			if (!row || row.state === "pending") return;
 			const { state, decidedAt: at = row.expiresAt, by, reason, text } = row;
-			this.#close(id, { state, at, by, reason, text });
+			// The daemon that decided it acts for a run that has ended.
+			this.#close(id, { state, at, by, reason, text }, bus.isShared && !this.#live.has(runId));
 		} catch (cause) {
 			log.error({ runId, approval: id, err: cause }, "the outcome of an approval cannot be read");
 		}
 	}
 
-	#close(id: string, decided: Decided): Approval | undefined {
+	/** The run is live in another daemon, which continues it with the answer. */
+	async #isElsewhere(runId: string): Promise<boolean> {
+		const { bus, ledger } = this.#deps;
+		return bus.isShared && !this.#live.has(runId) && !(await ledger.turns.get(runId));
+	}
+
+	#close(id: string, decided: Decided, isElsewhere = false): Approval | undefined {
 		const entry = this.#entries.get(id);
 		if (!entry) return undefined;
 		this.#entries.delete(id);
@@ -233,7 +259,7 @@ export class Approvals implements ApprovalsPort {
 		const row: Approval = { ...entry.row, ...rowFields(decided) };
 		entry.resolve?.(answerOf(row));
 		const live = this.#live.has(row.runId);
-		if (entry.isOpen) this.#notify((listener) => listener.closed?.(row, live));
+		if (entry.isOpen && !isElsewhere) this.#notify((listener) => listener.closed?.(row, live));
 		return row;
 	}
 
@@ -249,8 +275,12 @@ export class Approvals implements ApprovalsPort {
 }
 
 /** Without the arguments: a write only identifies the question. */
-const openOf = ({ id, runId, session, tool, agent }: Approval): OpenQuestion => ({ id, runId, session, tool, agent });
+const decideWrite = ({ id, runId, session, tool, agent }: Approval, decided: Decided): Write => ({
+	...approvalWrites.decide({ id, runId, session, tool, agent }, decided),
+	topic: TOPIC,
+});
 
+const keyOf = ({ runId, id }: Approval): string => `${runId} ${id}`;
 const rowFields = ({ at, state, ...words }: Decided) => ({ state, decidedAt: at, ...defined(words) });
 
 /** A person decided it, not a timeout. */

@@ -75,6 +75,8 @@ class TurnBroker implements Broker {
 	readonly #bySession = new Map<string, Set<Run>>();
 	readonly phases: PhasesPort;
 	readonly settled: Record<TurnStatus, number> = { completed: 0, aborted: 0, failed: 0 };
+	/** Runs of dead daemons that could not be settled yet. */
+	readonly #unsettled = new Set<string>();
 	#draining = false;
 
 	constructor({ bus, ledger, engine, clock, log, ...options }: BrokerOptions) {
@@ -171,11 +173,12 @@ class TurnBroker implements Broker {
 
 	async recover(settle: SettleOrphan = () => []): Promise<Recovered> {
 		await this.#deps.approvals.load();
-		const { turns, later } = await settleOrphanedRuns(this.#deps, settle);
+		const { turns, later } = await settleOrphanedRuns(this.#deps, this.#unsettled, settle);
 		if (!this.#deps.engine.continues) await this.#deps.approvals.abandon();
 		for (const { status } of turns) this.settled[status]++;
 		const settleLater = async (log: string) => {
-			const turn = await this.#deps.settleLate(log, CRASHED, settle);
+			this.#unsettled.add(log);
+			const turn = await this.#deps.settleLate(log, CRASHED, settle).finally(() => this.#unsettled.delete(log));
 			if (turn && turn !== "lost") this.settled[turn.status]++;
 			return turn;
 		};

@@ -27,6 +27,8 @@ export class ModelCalls {
 	readonly #deps: ModelCallDeps & { limits: BrokerLimits };
 	readonly #settleOrphan: ModelCallsOptions["settleOrphan"];
 	readonly #calls = new Map<string, ModelCall>();
+	/** Logs that could not be ended yet. */
+	readonly #unsettled = new Set<string>();
 	#draining = false;
 
 	constructor({ bus, limits, clock, log, settleOrphan }: ModelCallsOptions) {
@@ -69,7 +71,9 @@ export class ModelCalls {
 
 	/** Ends every log of a kind that a dead daemon left; returns how many. Logs that cannot be ended yet are retried. */
 	async recover(kind: LogKind): Promise<number> {
-		const { settled, later } = await settleOrphans(this.#deps, kind, (info) => this.#endOrphan(info, CRASHED));
+		const { settled, later } = await settleOrphans(this.#deps, kind, this.#unsettled, (info) =>
+			this.#endOrphan(info, CRASHED),
+		);
 		for (const { log } of later) void this.#later(log, CRASHED);
 		return settled.length;
 	}
@@ -82,9 +86,10 @@ export class ModelCalls {
 
 	#later(runId: string, ending: Ending): Promise<unknown> {
 		const stopping = () => this.#draining;
+		this.#unsettled.add(runId);
 		return untilSettled(this.#deps, stopping, runId, async (info) => {
 			if (info) await this.#endOrphan(info, ending);
-		});
+		}).finally(() => this.#unsettled.delete(runId));
 	}
 
 	/** Writes the end. The call itself is never repeated. */

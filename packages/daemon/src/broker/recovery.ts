@@ -12,7 +12,7 @@ import {
 import { type Clock, within } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { sleep } from "@nexus-stream/protocol/retry";
-import type { Bus, LogInfo, LogWriter } from "../bus/bus.ts";
+import { type Bus, type LogInfo, type LogWriter, orphans } from "../bus/bus.ts";
 import { damagedEnding, type Ending } from "./ending.ts";
 import type { BrokerLimits } from "./port.ts";
 
@@ -43,25 +43,30 @@ export async function drainAll(
 	log.error({ live: [...live.keys()] }, `${what} did not end; recovery ends them at the next start`);
 }
 
-/** A log that cannot be settled neither blocks the others nor the start of the daemon: it is returned in `later`. */
+/**
+ * A log that cannot be settled neither blocks the others nor the start of the daemon: it is returned in `later`. Logs in `waiting` were
+ * returned before, and are tried again already.
+ */
 export async function settleOrphans<T>(
 	{ bus, log }: RecoveryDeps,
 	kind: LogKind,
+	waiting: ReadonlySet<string>,
 	settle: (info: LogInfo) => Promise<T>,
 ): Promise<{ settled: T[]; later: LogInfo[] }> {
 	const settled: T[] = [];
 	const later: LogInfo[] = [];
-	const orphans = await bus.list({ kind, orphaned: true });
-	for (const info of orphans.toReversed()) {
+	await orphans.each(bus, kind, async (info) => {
 		const runId = info.log;
+		if (waiting.has(runId)) return;
 		try {
 			settled.push(await settle(info));
-			log.info({ runId, kind }, "settled a log that the last process left open");
+			log.info({ runId, kind }, "settled a log that a dead daemon left open");
 		} catch (cause) {
-			log.error({ runId, kind, err: cause }, "a log of the last process could not be settled yet");
+			if (bus.isShared && orphans.isTakenByAnother(cause)) return;
+			log.error({ runId, kind, err: cause }, "a log of a dead daemon could not be settled yet");
 			later.push(info);
 		}
-	}
+	});
 	return { settled, later };
 }
 

@@ -11,17 +11,18 @@ import { ForeignCommits } from "./foreign-commits.ts";
 import { Directory } from "./logs/directory.ts";
 import { LiveLog } from "./logs/live-log.ts";
 import { Writers } from "./logs/writers.ts";
-import { Membership } from "./membership.ts";
+import { Membership, NODES_TOPIC } from "./membership.ts";
 import { Notifications } from "./notifications.ts";
 import { type TrackedStorage, trackRequests } from "./open-requests.ts";
 import { BUS_LIMITS, type BusLimits, type BusOptions, type Tell, withTellWrites } from "./options.ts";
-import type { Bus, Grown, LogInfo, LogQuery, LogSpec, LogWriter, Together, Wake } from "./port.ts";
+import type { Bus, Grown, Lease, LogInfo, LogQuery, LogSpec, LogWriter, Together, Wake } from "./port.ts";
 import { Reader } from "./reading/reader.ts";
 import { Retainer } from "./retention.ts";
 import { type ChangedTopics, existsAlready, linkUnsealed, noLiveLog, type Storage } from "./storage.ts";
 
 export type { BusOptions, Changes, Tell } from "./options.ts";
 export { ADMIT_MS_MAX, storeClock } from "./options.ts";
+export { orphans } from "./orphans.ts";
 export type { Bus, Cursor, Grown, LogInfo, LogSource, LogSpec, LogWriter, Retention, Wake } from "./port.ts";
 export { Batch } from "./reading/batch.ts";
 export { follow } from "./reading/cursor.ts";
@@ -45,6 +46,8 @@ class LogBus implements Bus {
 	readonly #notifications: Notifications;
 	readonly #foreign: ForeignCommits;
 	readonly fenced: AbortSignal;
+	readonly lease: Lease;
+	readonly isShared: boolean;
 	readonly #retainer: Retainer;
 	#records = 0;
 	#bytes = 0;
@@ -66,11 +69,13 @@ class LogBus implements Bus {
 		const wake = (wakes: Iterable<Wake>, log?: Grown) => this.#wakeAll(wakes, log);
 		const dead = () => void this.write([]).catch(() => {});
 		const { shared: isShared = false } = options;
+		this.isShared = isShared;
 		this.#notifications = new Notifications({ ...shared, wake, isShared, node: () => this.node });
 		const onNotify = (topics: ChangedTopics) => this.#notifications.wake(topics);
 		this.#foreign = new ForeignCommits({ ...shared, directory, wake, onNotify });
 		const following = { foreign: this.#foreign, notifications: this.#notifications };
-		this.#membership = new Membership({ ...shared, ...following, directory, dead });
+		this.#membership = new Membership({ ...shared, ...following, isShared, directory, dead });
+		this.lease = this.#membership.lease;
 		this.fenced = this.#membership.fenced;
 		this.#committer = new Committer({ ...shared, outcome: this.#outcome(), node: () => this.#membership.node });
 		const closed = () => this.#closed;
@@ -79,7 +84,7 @@ class LogBus implements Bus {
 		const { pagesBytesMax } = this.#limits;
 		this.#reader = new Reader({ storage, directory, pagesBytesMax, closed });
 		this.#writers = new Writers({ committer: this.#committer, limits: this.#limits, tell: this.#tell, closed });
-		this.#membership.join(options.name ?? "nexus", isShared);
+		this.#membership.join(options.name ?? "nexus");
 	}
 
 	get node(): number {
@@ -178,7 +183,9 @@ class LogBus implements Bus {
 	async expire(leaseMs: number): Promise<readonly number[]> {
 		this.#refuseWhenClosed();
 		await this.#membership.joined();
-		return this.#storage.expire(this.node, leaseMs);
+		const expired = await this.#storage.expire(this.node, leaseMs);
+		if (expired.length > 0) this.#notifications.changed(new Set([NODES_TOPIC]));
+		return expired;
 	}
 
 	/** Applies the outcome of a commit beyond the log itself. */

@@ -4,17 +4,18 @@ import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { sleep } from "@nexus-stream/protocol/retry";
 import { isStoreFull } from "../std/store-failure.ts";
-import type { Reading } from "../std/write.ts";
+import { type Reading, whenRead } from "../std/write.ts";
 import { type CommitLimits, Silent, unwritten } from "./commit/outcome.ts";
 import type { ForeignCommits } from "./foreign-commits.ts";
+import { NodeLease } from "./lease.ts";
 import type { Directory } from "./logs/directory.ts";
 import type { Notifications } from "./notifications.ts";
 import type { Joined, Storage } from "./storage.ts";
 
 export interface MembershipLimits {
-	/** How often this daemon says that it lives, and looks at every topic in case that a notification was lost. */
+	/** How often this daemon looks at every topic, in case that a notification was lost. */
 	watchMs: number;
-	/** A daemon that has not said for so long that it lives may be declared dead. */
+	/** A daemon that has not renewed its membership for so long may be declared dead. It renews five times as often. */
 	leaseMs: number;
 	/** Log ids that are reserved at once. */
 	idsPerBlock: number;
@@ -28,9 +29,17 @@ export interface MembershipParts {
 	log: Log;
 	readonly foreign: ForeignCommits;
 	readonly notifications: Notifications;
+	/** Other daemons use the store, too. */
+	readonly isShared: boolean;
 	/** Others have declared this daemon dead: whatever it commits is refused, and the refusal fences. */
 	dead(): void;
 }
+
+/** The topic of nodes that have left or were declared dead: what they owned is to be taken over. */
+export const NODES_TOPIC = "nodes";
+
+/** The share of the lease after which a renewal is sent: several may be lost before the lease lapses. */
+const RENEWAL_SHARE = 0.2;
 
 export class Membership {
 	readonly #parts: MembershipParts;
@@ -44,9 +53,11 @@ export class Membership {
 	/** The store's clock minus ours. */
 	#aheadMs = 0;
 	#cancelPoll: (() => void) | undefined;
-	#isShared = false;
 	#isFollowing = false;
 	readonly #fencing = new AbortController();
+	readonly lease: NodeLease;
+	readonly #renewal: { readonly everyMs: number; sentAt: number };
+	#wokenAt: number;
 	#closed = false;
 
 	/** How many calls the disk refuses at the moment, and when it last refused one for too long. */
@@ -57,12 +68,20 @@ export class Membership {
 	constructor(parts: MembershipParts) {
 		this.#parts = parts;
 		this.#steady = elapsing(parts.clock);
+		const { limits, clock, isShared } = parts;
+		this.lease = new NodeLease({ leaseMs: limits.leaseMs, clock, now: this.#steady, isShared, fenced: this.fenced });
+		this.#renewal = { everyMs: limits.leaseMs * RENEWAL_SHARE, sentAt: this.#steady() };
+		this.#wokenAt = this.#steady();
 	}
 
 	/** Joins the store: alone, or with other daemons. */
-	join(name: string, isShared: boolean): void {
-		this.#isShared = isShared;
-		this.#joined(this.whenRoom("the start", () => this.#parts.storage.join(name, !isShared)));
+	join(name: string): void {
+		const { storage, isShared } = this.#parts;
+		const ask = () => {
+			this.#renewal.sentAt = this.#steady();
+			return storage.join(name, !isShared);
+		};
+		this.#joined(this.whenRoom("the start", ask));
 	}
 
 	/** Joining and taking over wait for room on a full disk, as every commit does. */
@@ -118,7 +137,8 @@ export class Membership {
 		}
 		this.node = answer.node;
 		this.setTime(answer.now);
-		if (this.#isShared) this.#followOthers();
+		this.lease.renewed(this.#renewal.sentAt);
+		if (this.#parts.isShared) this.#followOthers();
 	}
 
 	get isJoining(): boolean {
@@ -209,10 +229,15 @@ export class Membership {
 	#poll(): void {
 		const { clock, directory, limits, notifications } = this.#parts;
 		if (this.#closed) return;
-		this.#cancelPoll = clock.after(limits.watchMs, () => {
-			directory.forgetUnread();
-			notifications.wake("all");
-			this.#try("this daemon could not renew its membership in the store", () => this.#renew());
+		this.#cancelPoll = clock.after(Math.min(limits.watchMs, this.#renewal.everyMs), () => {
+			const now = this.#steady();
+			if (now - this.#renewal.sentAt >= this.#renewal.everyMs)
+				this.#try("this daemon could not renew its membership in the store", () => this.#renew());
+			if (now - this.#wokenAt >= limits.watchMs) {
+				this.#wokenAt = now;
+				directory.forgetUnread();
+				notifications.wake("all");
+			}
 			this.#poll();
 		});
 	}
@@ -225,18 +250,24 @@ export class Membership {
 	/** Others go on with what a dead daemon works on: one that has nothing to write has to hear of it, too. */
 	async #renew(): Promise<void> {
 		const { storage, limits, dead } = this.#parts;
-		if (!(await storage.renew(this.node, limits.leaseMs))) dead();
+		const sentAt = this.#steady();
+		this.#renewal.sentAt = sentAt;
+		if (await storage.renew(this.node, limits.leaseMs)) this.lease.renewed(sentAt);
+		else dead();
 	}
 
 	/** Leaves, so that others need not wait until this daemon has been silent for long. Closing the store awaits the answer. */
 	leave(): void {
 		const { node } = this;
-		if (!this.#isShared || node === 0) return;
-		this.#try("this daemon could not leave the store in order", () => this.#parts.storage.leave(node));
+		const { storage, isShared, notifications } = this.#parts;
+		if (!isShared || node === 0) return;
+		const notify = () => notifications.changed(new Set([NODES_TOPIC]));
+		this.#try("this daemon could not leave the store in order", () => whenRead(storage.leave(node), notify));
 	}
 
 	close(): void {
 		this.#closed = true;
 		this.#cancelPoll?.();
+		this.lease.close();
 	}
 }

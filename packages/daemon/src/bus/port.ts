@@ -157,6 +157,18 @@ interface LogRemoval {
 	retain(rules: Retention): Promise<number>;
 }
 
+/** Whether this daemon may act outside the store. Others take over what it owns once its lease has ended, so it stops acting before. */
+export interface Lease {
+	/** False once most of the lease has passed without an answered renewal, and once the daemon is fenced. Always true for a daemon that is alone. */
+	readonly isHeld: boolean;
+	/** The time since the last answered renewal was sent, by this daemon's own clock. */
+	readonly silentMs: number;
+	/** Resolves when the lease is held; not any more once the daemon is fenced. */
+	held(): Promise<void>;
+	/** Calls back when the lease has lapsed; returns how to stop it. */
+	onLapse(listener: () => void): () => void;
+}
+
 /** The daemons that share the store. */
 interface Membership {
 	/** Calls the listeners of the topic, in any daemon: what it is about is on record already. A call may be lost, then it comes later. */
@@ -168,6 +180,9 @@ interface Membership {
 	 * left. None, unless this one has said so without a gap for as long.
 	 */
 	expire(leaseMs: number): Promise<readonly number[]>;
+	readonly lease: Lease;
+	/** Other daemons may use the store, too. */
+	readonly isShared: boolean;
 	/** Which start of which daemon this is, in the store's count. */
 	readonly node: number;
 	/** The store's time: what is compared between daemons is compared by it. */

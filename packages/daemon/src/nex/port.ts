@@ -200,8 +200,10 @@ export interface WebhookPort {
 }
 
 export interface Outbound extends DeliveryPort, QuestionPort, AccountPort, WebhookPort {
-	/** Takes over the unfinished deliveries of dead processes (ST19). Call after the runs are recovered. */
+	/** Ends the processes that a killed daemon left in the data directory, then takes over. Call once, after the runs are recovered. */
 	start(): Promise<void>;
+	/** Takes over the unfinished deliveries of dead daemons (ST19). Can be repeated. */
+	takeOver(): Promise<void>;
 	/** Hands waiting changes to the Bus synchronously, for a process that has to end. */
 	flush(): void;
 	/** Lets deliveries of finished answers end until the deadline; the next process finishes the others. */

@@ -9,6 +9,7 @@ import { BROKER_LIMITS, type Broker } from "../broker/broker.ts";
 import { chooseEngine, type EngineChoice, loadEngine } from "../engine/engine.ts";
 import type { Nex } from "../nex/nex.ts";
 import { createMemory } from "../services/memory/memory.ts";
+import { keepTakingOver, leaseProblem, whenReplaced } from "./cluster.ts";
 import { compose, type DaemonParts } from "./compose.ts";
 import { completeConfig, type NexusConfig, type PartialConfig, requireTokenOnPublicHost } from "./config/config.ts";
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data/data-dir.ts";
@@ -28,6 +29,8 @@ export type DaemonOptions = Omit<PartialConfig, "engine"> & {
 	logger?: Log | undefined;
 	/** The configuration in one object; the other options override it. */
 	config?: PartialConfig | undefined;
+	/** A database file that other daemons use at the same time, each with a separate data directory. Default: a file that this one has alone. */
+	sharedStore?: string | undefined;
 };
 
 export interface Daemon {
@@ -48,6 +51,8 @@ export interface Daemon {
 	readonly accounts: readonly string[];
 	/** Pairing requests that were open when it started. */
 	readonly waiting: readonly { code: string; sender: string }[];
+	/** Resolves when other daemons have declared this one dead: it has to be closed, and started again. */
+	readonly replaced: Promise<void>;
 	/** A fresh address that signs the page in, once. */
 	signInUrl(): string;
 	/** Commits what is pending, in the tick of the call: for a process that has to end. */
@@ -70,7 +75,7 @@ interface Life {
 }
 
 export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
-	const { config: whole = {}, logger, ...given } = options;
+	const { config: whole = {}, logger, sharedStore, ...given } = options;
 	if (typeof whole !== "object")
 		throw new NexusError("config", "startDaemon: `config` is an object, not a file's name");
 	const { engine, ...rest } = { ...whole, ...given };
@@ -83,20 +88,25 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> 
 		problem: () => undefined,
 	};
 	try {
-		return await start(life, config, engine);
+		return await start(life, config, engine, sharedStore);
 	} catch (cause) {
 		await stop(life);
 		throw cause;
 	}
 }
 
-async function start(life: Life, config: NexusConfig, choice: EngineChoice | Engine | undefined): Promise<Daemon> {
+async function start(
+	life: Life,
+	config: NexusConfig,
+	choice: EngineChoice | Engine | undefined,
+	sharedStore: string | undefined,
+): Promise<Daemon> {
 	const { log, undo } = life;
 	requireTokenOnPublicHost(config);
 	keepDebuggerShut(log);
 	const starting = new Starting({ ...config, clock: systemClock, log });
 	undo.push({ what: "answers during the start", stop: () => starting.end() });
-	const { paths, store, token } = await openData(life, config, starting);
+	const { paths, store, token } = await openData(life, config, starting, sharedStore);
 	const memory = createMemory({ ...store, config: config.memory });
 	const mcp = openMcp(config, log);
 	undo.push({ what: "MCP servers", stop: () => mcp?.close() });
@@ -114,6 +124,7 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	life.changed = () => parts.running.services.health.changed();
 	undo.push({ what: "work", stop: () => stopWork(parts, config) });
 	await resumeWork(parts, log);
+	if (store.bus.isShared) undo.push({ what: "recovery", stop: keepTakingOver(store, parts, log) });
 	await starting.end();
 	const { url } = await parts.edge.listen(config.host, config.port);
 	const grpc = await openGrpcPort(parts.edge, config, Number(new URL(url).port), log);
@@ -129,7 +140,7 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 }
 
 /** Locks and opens the data directory. */
-async function openData(life: Life, config: NexusConfig, starting: Starting) {
+async function openData(life: Life, config: NexusConfig, starting: Starting, sharedStore: string | undefined) {
 	const { log, undo } = life;
 	const paths = await starting.whenWritable(() => prepareDataDir(config.data));
 	const lock = await starting.whenWritable(() => lockDataDir(paths));
@@ -140,7 +151,9 @@ async function openData(life: Life, config: NexusConfig, starting: Starting) {
 		const problem = lock.problem();
 		if (problem !== undefined) throw new NexusError("unavailable", problem);
 	};
-	const store = await starting.whenWritable(() => openStore(paths.db, config, log, guard));
+	const path = sharedStore ?? paths.db;
+	const options = { ...config, ...config.cluster, isShared: sharedStore !== undefined };
+	const store = await starting.whenWritable(() => openStore(path, options, log, guard));
 	starting.opened(() => store.bus.healthy);
 	undo.push({ what: "store", stop: () => store.close() });
 	await starting.whenWritable(() => lock.settle(log));
@@ -187,6 +200,7 @@ async function daemonOf(
 			return outbound.live;
 		},
 		stopDeadlineMs: config.stopDeadlineMs,
+		replaced: whenReplaced(store, { nex, broker }, log),
 		signInUrl: () => edge.signInUrl(),
 		flush() {
 			// The Bus commits what the deliveries hand over.
@@ -206,15 +220,17 @@ const waitingOf = async ({ pairing }: Nex, now: number) =>
 		}));
 
 const stateOf = (life: Life, store: Store, broker: Broker): DaemonState =>
-	life.state === "READY" && (!store.bus.healthy || broker.unsaved > 0 || life.problem() !== undefined)
+	life.state === "READY" && (!store.bus.healthy || broker.unsaved > 0 || problemOf(life, store) !== undefined)
 		? "DEGRADED"
 		: life.state;
+
+const problemOf = (life: Life, { bus }: Store): string | undefined => life.problem() ?? leaseProblem(bus);
 
 function readinessOf(life: Life, store: Store, broker: Broker): ReadinessJson {
 	const state = stateOf(life, store, broker);
 	if (state !== "DEGRADED") return { ready: state === "READY", state };
 	const unhealthy = store.bus.healthy ? "answers cannot be saved: see the log" : "commits fail: is the disk full?";
-	return { ready: false, state, detail: life.problem() ?? unhealthy };
+	return { ready: false, state, detail: problemOf(life, store) ?? unhealthy };
 }
 
 let isDebuggerShut = false;

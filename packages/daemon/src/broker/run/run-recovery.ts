@@ -25,9 +25,10 @@ type RunRecoveryDeps = RecoveryDeps & Pick<RunDeps, "ledger" | "limits" | "stopp
 /** Settles what the last process left. Runs that cannot be settled yet are returned as `later`. */
 export async function settleOrphanedRuns(
 	deps: RunRecoveryDeps,
+	waiting: ReadonlySet<string>,
 	settleWith: SettleOrphan,
 ): Promise<{ turns: Turn[]; later: { log: string; session: string }[] }> {
-	const { settled, later } = await settleOrphans(deps, "run", (info) =>
+	const { settled, later } = await settleOrphans(deps, "run", waiting, (info) =>
 		settleOrphanedRun(deps, info, CRASHED, settleWith, "at once"),
 	);
 	return { turns: settled, later: later.map(({ log, meta }) => ({ log, session: (meta as RunMeta).session })) };

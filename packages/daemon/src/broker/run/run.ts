@@ -30,6 +30,8 @@ export class Run {
 	readonly #starts = new ToolStarts();
 	/** The commit of an approval's row: no event is taken meanwhile. */
 	#opening: Promise<void> | undefined;
+	/** A tool waits for the lease. */
+	#lapse: Promise<void> | undefined;
 	/** The last yield had more than text: most have not. */
 	#hasRecords = false;
 	#writer: LogWriter | undefined;
@@ -155,7 +157,7 @@ export class Run {
 			limits,
 			open: (signal) => this.#open(signal),
 			take: (event, now) => this.#take(event, now),
-			blockedBy: () => this.#opening,
+			blockedBy: () => this.#opening ?? this.#lapse,
 			afterYield: () => (this.#hasRecords ? this.#commit() : undefined),
 			oldestToolAt: () => this.#transcript.oldestToolAt,
 			pauses: () => this.#approvals.pauses,
@@ -193,6 +195,7 @@ export class Run {
 	}
 
 	#takeTool(reported: ToolEvent, now: number): void {
+		if (reported.status === "started" && !this.#deps.bus.lease.isHeld) this.#awaitLease();
 		const { event, open } = reported.asking ? this.#approvals.take(reported) : { event: reported };
 		if (open) {
 			this.#openApproval(event, open, now);
@@ -201,6 +204,13 @@ export class Run {
 		const taken = this.#framer.take(event, now);
 		this.#transcript.take(taken, this.#framer.text, now);
 		this.#record(taken, now);
+	}
+
+	/** The engine runs the tool when it is asked for the next event: not before the lease is held, because another daemon may have the run. */
+	#awaitLease(): void {
+		this.#lapse ??= this.#deps.bus.lease.held().then(() => {
+			this.#lapse = undefined;
+		});
 	}
 
 	#record(event: EngineEvent, now: number): void {

@@ -29,12 +29,12 @@ export const declare: Declarations = {
 				"\nExamples:\n  nexus up --port 0 --data /tmp/try\n  NEXUS_TOKEN=$(openssl rand -hex 32) nexus up --host 0.0.0.0",
 			)
 			.action(async (options: ConfigFlags) => {
-				await up(local, options);
-				local.host.exit(0);
+				local.host.exit(await up(local, options));
 			}),
 };
 
-async function up({ host, terminal }: Local, flags: ConfigFlags) {
+/** Resolves with the exit code. */
+async function up({ host, terminal }: Local, flags: ConfigFlags): Promise<number> {
 	const config = await loadConfig(flags, configSourceOf(host));
 	const stopped = Promise.withResolvers<NodeJS.Signals>();
 	onInterrupt(host, stopped.resolve, ["SIGINT", "SIGTERM", "SIGHUP"]);
@@ -42,14 +42,22 @@ async function up({ host, terminal }: Local, flags: ConfigFlags) {
 	await reportUnhandled(host, daemon);
 	terminal.out(terminal.interactive ? greeting(daemon, terminal) : readyLine(daemon));
 	releaseHeap(() => daemon.liveRuns === 0);
-	const signal = await stopped.promise;
+	const signal = await Promise.race([stopped.promise, daemon.replaced]);
+	if (signal === undefined) {
+		await daemon.close();
+		return REPLACED;
+	}
 	const waiting = stopWords(daemon);
 	daemon.log.info({ signal }, waiting);
 	// At another log level a person at the terminal would wait without knowing for what.
 	if (terminal.interactive && signal !== "SIGHUP" && !SHOWN_LEVELS.has(config.log.level)) terminal.note(waiting);
 	await daemon.close();
 	daemon.log.info({}, "stopped");
+	return 0;
 }
+
+/** The exit code of a daemon that others have declared dead: the supervisor starts it again, under a new number in the store. */
+const REPLACED = 75;
 
 /** Levels at which the log itself tells of a stop. */
 const SHOWN_LEVELS: ReadonlySet<string> = new Set(["debug", "info"]);

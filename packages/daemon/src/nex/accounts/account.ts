@@ -6,6 +6,7 @@ import { type Clock, elapsing } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { own } from "@nexus-stream/protocol/own";
 import { sleep } from "@nexus-stream/protocol/retry";
+import type { Bus } from "../../bus/bus.ts";
 import type { OutboundLimits } from "../limits.ts";
 import type { AccountStatus, ChannelConfig, PlatformCall, StreamingConfig } from "../port.ts";
 import { type AccountFiles, prepareAccountFiles } from "./account-files.ts";
@@ -28,6 +29,7 @@ export interface AccountOptions {
 	log: Log;
 	infos: InfoCache;
 	notes: NoteKeeping;
+	lease?: Bus["lease"];
 	/** Aborts when the daemon stops. */
 	stopping: AbortSignal;
 	onCall?: (call: PlatformCall) => void;
@@ -191,7 +193,7 @@ export class ChannelAccount {
 	}
 
 	#process(verb: "stream" | "send" | "monitor"): Omit<ProcessSupervisorOptions, "lines" | "lost" | "shapes"> {
-		const { limits, clock, random, log } = this.#options;
+		const { limits, clock, random, log, lease } = this.#options;
 		const format = verb === "send" ? [] : ["--format", "jsonl"];
 		const notes = this.#notes();
 		return {
@@ -201,6 +203,8 @@ export class ChannelAccount {
 			facts: { channel: this.channel, account: this.id, verb },
 			limits: limits.process,
 			rules: limits.restart,
+			lease,
+			endsWithLease: verb !== "monitor",
 			// A monitor that does not read only misses the acknowledgements.
 			mayIgnoreInput: verb === "monitor",
 			onSpawn: (pid) => this.#accountFiles.onSpawn(verb, pid),

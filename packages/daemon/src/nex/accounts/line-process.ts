@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { createLineReader, createLineWriter, type LineFault, type LineWriter } from "@nexus-stream/adapter/serve/lines";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
+import type { Bus } from "../../bus/bus.ts";
 import { type LineChild, readErrorLines, STOPPED, superviseChild } from "../../std/line-process.ts";
 import type { ProcessLimits } from "../limits.ts";
 
@@ -15,6 +16,10 @@ export interface ProcessSpec {
 	log: Log;
 	/** Channel, account and verb, for the log. */
 	facts: object;
+	/** Nothing is written to the process while the lease has lapsed. Default: always held. */
+	lease?: Bus["lease"] | undefined;
+	/** The process acts by itself on lines that it read before, so it ends when the lease lapses. */
+	endsWithLease?: boolean;
 	/** The process is useful even when it does not read its input. */
 	mayIgnoreInput?: boolean;
 }
@@ -33,12 +38,15 @@ export interface Exit {
 	detail: string;
 }
 
+const LAPSED = "the store has not answered this daemon for too long";
+
 export type LineProcess = ReturnType<typeof startProcess>;
 
 export function startProcess(spec: ProcessSpec, events: ProcessEvents) {
 	const { clock, limits, log, facts } = spec;
 	const supervised = superviseChild({ ...spec, ...limits }, ({ code, detail, why }) => {
 		stopWatching();
+		ignoreLapse();
 		cancelKill();
 		turns.release();
 		// A process with an exit code ended by itself, even if a kill was already under way.
@@ -59,6 +67,7 @@ export function startProcess(spec: ProcessSpec, events: ProcessEvents) {
 	const turns = turnstile(writer, () =>
 		clock.after(limits.unreadMs, () => kill(`read nothing for ${limits.unreadMs} ms`)),
 	);
+	const ignoreLapse = (spec.endsWithLease && spec.lease?.onLapse(() => kill(LAPSED))) || (() => {});
 	const stopWatching = watchMemory(child.pid, spec, kill);
 	readLines(child, spec, events);
 	child.stdout.on("end", () => killAfterGrace("it closed its output"));
@@ -77,8 +86,10 @@ export function startProcess(spec: ProcessSpec, events: ProcessEvents) {
 		pid: child.pid,
 		/** Writes a value, or the JSON of one. `begun` is called when the process may have read the line, and never if it certainly has not. */
 		write(line: object | string, begun?: () => void): void {
+			// Another daemon may act on the same chats by now: its process must not be followed by lines of this one (I7).
+			if (spec.lease?.isHeld === false) kill(LAPSED);
 			// Not after the process has ended, which destroys its pipes.
-			if (child.stdin.writable) writer.write(line, begun);
+			else if (child.stdin.writable) writer.write(line, begun);
 		},
 		/** Resolves when the pipe has room for another write; callers are served one at a time. */
 		turn: turns.turn,

@@ -134,8 +134,9 @@ export class ProcessSupervisor {
 
 	/** An adapter that starts without its account's notes could create a message a second time. */
 	#prepare(): void {
-		const { notes } = this.#options;
-		if (!notes) this.#start();
+		const { notes, lease } = this.#options;
+		if (lease?.isHeld === false) void lease.held().then(() => this.#stopped || this.#prepare());
+		else if (!notes) this.#start();
 		else
 			notes.prepare().then(
 				() => this.#stopped || this.#start(),

@@ -32,7 +32,7 @@ import {
 
 export interface ChatApprovalsDeps {
 	approvals: Broker["approvals"];
-	bus: Pick<Bus, "write">;
+	bus: Pick<Bus, "write" | "listen" | "isShared">;
 	ledger: Pick<Ledger, "approvals" | "grants">;
 	outbound: QuestionPort;
 	pairing: Pick<PairingService, "isPaired">;

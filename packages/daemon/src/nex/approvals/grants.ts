@@ -2,6 +2,7 @@
 
 import { NexusError } from "@nexus-stream/protocol";
 import type { Clock } from "@nexus-stream/protocol/clock";
+import type { Log } from "@nexus-stream/protocol/log";
 import { own } from "@nexus-stream/protocol/own";
 import type { Bus } from "../../bus/bus.ts";
 import type { Approval } from "../../ledger/approvals/port.ts";
@@ -17,19 +18,28 @@ const GRANTS_MAX = 1000;
 const WRITE_MS_MAX = 1000;
 
 export interface SessionGrantsDeps {
-	bus: Pick<Bus, "write">;
+	bus: Pick<Bus, "write" | "listen" | "isShared">;
 	ledger: Pick<Ledger, "grants">;
 	config(): ApprovalsConfig;
 	clock: Clock;
+	log: Log;
 }
 
-export function createGrants({ bus, ledger, config, clock }: SessionGrantsDeps) {
+/** The Bus topic of changed grants: the other daemons read them again. */
+const TOPIC = "grants";
+
+export function createGrants({ bus, ledger, config, clock, log }: SessionGrantsDeps) {
 	let grants: Grant[] = [];
+	const reload = async () => {
+		grants = [...(await ledger.grants.list())];
+	};
 	const prefixOf = ({ tool, args }: Approval) =>
 		(own(config().prefixes, tool) ?? []).find((prefix) => beginsPlainly(commandOf(args), prefix));
 	return {
 		async load(): Promise<void> {
-			grants = [...(await ledger.grants.list())];
+			await reload();
+			const failed = (cause: unknown) => log.error({ err: cause }, "the grants of sessions could not be read");
+			if (bus.isShared) bus.listen(TOPIC, () => void reload().catch(failed));
 		},
 		/** The approver of a grant that covers the call, in words. */
 		agreed(row: Approval): string | undefined {
@@ -59,13 +69,16 @@ export function createGrants({ bus, ledger, config, clock }: SessionGrantsDeps) 
 				digest: prefix === undefined ? digest : undefined,
 				prefix,
 			};
-			return { write: grantWrites.save(grant), done: () => void grants.unshift(grant) };
+			const done = () => {
+				if (!grants.some((known) => known.id === grant.id)) grants.unshift(grant);
+			};
+			return { write: { ...grantWrites.save(grant), topic: TOPIC }, done };
 		},
 		/** Newest first. */
 		list: () => [...grants],
 		async revoke(id: string): Promise<void> {
 			if (!grants.some((grant) => grant.id === id)) throw new NexusError("not_found", `there is no grant ${id}`);
-			await bus.write([grantWrites.revoke(id)], WRITE_MS_MAX);
+			await bus.write([{ ...grantWrites.revoke(id), topic: TOPIC }], WRITE_MS_MAX);
 			grants = grants.filter((grant) => grant.id !== id);
 		},
 	};

@@ -35,7 +35,7 @@ import { createFailures } from "./failures.ts";
 import { newRow, type PlanDeps, planDelivery, type RecordedDelivery, take } from "./planned-deliveries.ts";
 import { ask, settleQuestions } from "./question.ts";
 import { Records } from "./record.ts";
-import { recover } from "./recovery.ts";
+import { endLeftProcesses, recover } from "./recovery.ts";
 
 export interface OutboundOptions {
 	/** The logs of runs and texts. */
@@ -61,6 +61,7 @@ class OutboundService implements Outbound {
 	readonly #parts: ReturnType<typeof assemble>;
 	readonly #plan: PlanDeps;
 	readonly #turns = createKeyedQueue();
+	readonly #retrying = new Set<string>();
 	#isClosing = false;
 
 	constructor(parts: ReturnType<typeof assemble>) {
@@ -69,7 +70,12 @@ class OutboundService implements Outbound {
 	}
 
 	start(): Promise<void> {
-		return recover({ ...this.#parts, closing: () => this.#isClosing });
+		endLeftProcesses(this.#parts);
+		return this.takeOver();
+	}
+
+	takeOver(): Promise<void> {
+		return recover({ ...this.#parts, retrying: this.#retrying, closing: () => this.#isClosing });
 	}
 
 	async deliver(request: DeliverRequest): Promise<Delivery> {
@@ -217,7 +223,8 @@ function assemble(options: OutboundOptions) {
 	const onStatus = () => {
 		for (const listener of watching) listener();
 	};
-	const shared = { notes, dataDir, limits, clock, random, log, onCall, onStatus, onFailure: failures.take };
+	const { lease } = bus;
+	const shared = { notes, lease, dataDir, limits, clock, random, log, onCall, onStatus, onFailure: failures.take };
 	const accounts = createAccounts(adapters, shared);
 	const runner = new DeliveryRunner({ bus, records, accounts, limits, clock, stamp, random, log, signal });
 	const retirement = createRetirement(runner, { clock, log, limits, signal });

@@ -2,7 +2,7 @@
 
 import { decodeFrame, Refused } from "@nexus-stream/protocol";
 import { backoffMs } from "@nexus-stream/protocol/retry";
-import type { Bus } from "../../bus/bus.ts";
+import { type Bus, orphans } from "../../bus/bus.ts";
 import { type Delivery, deliveryWrites } from "../../ledger/deliveries/port.ts";
 import { endOrphanedProcesses } from "../accounts/account-files.ts";
 import type { NoteKeeping } from "../accounts/kept-notes.ts";
@@ -14,36 +14,51 @@ export interface DeliveryRecoveryDeps
 		Pick<DeliveryMeans, "clock" | "log"> {
 	notes: NoteKeeping;
 	dataDir: string;
+	/** Work that failed and is to be tried again, by its key. */
+	retrying: Set<string>;
 	/** This process stops: the next one takes over the remainder. */
 	closing(): boolean;
 }
 
-/** Resolves after the first try of everything: a store that refuses commits does not prevent the daemon from starting. */
-export async function recover(deps: DeliveryRecoveryDeps): Promise<void> {
-	const { bus, deliveries, dataDir, log } = deps;
-	// Only one daemon uses a data directory at a time, so these processes belong to a dead one.
+/** Once, at the start: only one daemon uses a data directory at a time, so these processes belong to a dead one. */
+export function endLeftProcesses({ dataDir, log }: Pick<DeliveryRecoveryDeps, "dataDir" | "log">): void {
 	const pids = endOrphanedProcesses(dataDir);
 	if (pids.length > 0) log.warn({ pids }, "ended adapter processes of a daemon that was killed");
+}
+
+/** Resolves after the first try of everything: a store that refuses commits does not prevent the daemon from starting. Can be repeated. */
+export async function recover(deps: DeliveryRecoveryDeps): Promise<void> {
+	const { bus, deliveries } = deps;
 	// First, because the Bus answers only after it has joined the store: from then on earlier daemons count as dead.
-	await untilDone(deps, async () => {
-		for (const name of await orphanedTexts(bus)) await untilDone(deps, () => sealOrphan(bus, name));
+	await untilDone(deps, "texts", async () => {
+		for (const name of await orphanedTexts(bus)) await untilDone(deps, name, () => sealOrphan(bus, name));
 	});
-	await untilDone(deps, async () => takeOver(deps, idsOf(await deliveries.orphaned())));
+	await untilDone(deps, "deliveries", async () => {
+		for (const portion of orphans.portions(idsOf(await deliveries.orphaned()), bus)) await takeOver(deps, portion);
+	});
 }
 
 const idsOf = (rows: readonly Delivery[]): string[] => rows.map(({ id }) => id);
 
-/** Retries failed work with a growing back-off. Resolves after the first try. */
-async function untilDone(deps: DeliveryRecoveryDeps, work: () => Promise<void>, failures = 0): Promise<void> {
-	const { clock, limits, log, bus } = deps;
+/** Retries failed work with a growing back-off. Resolves after the first try, and at once for work that waits to be tried again. */
+async function untilDone(
+	deps: DeliveryRecoveryDeps,
+	key: string,
+	work: () => Promise<void>,
+	failures = 0,
+): Promise<void> {
+	const { clock, limits, log, bus, retrying } = deps;
+	if (failures === 0 && retrying.has(key)) return;
 	try {
 		await work();
+		retrying.delete(key);
 	} catch (cause) {
+		retrying.add(key);
 		if (deps.closing() || bus.fenced.aborted) return;
 		const againMs = backoffMs({ firstMs: limits.retryMs, maxMs: limits.retryMsMax }, failures);
 		log.error({ err: cause, againMs }, "unfinished deliveries could not be taken over yet");
 		clock.after(againMs, () => {
-			if (!deps.closing()) void untilDone(deps, work, failures + 1);
+			if (!deps.closing()) void untilDone(deps, key, work, failures + 1);
 		});
 	}
 }
@@ -56,7 +71,7 @@ async function takeOver(deps: DeliveryRecoveryDeps, ids: readonly string[]): Pro
 	// From here on the daemon that owned them can record no more notes.
 	const caughtUp = new Map<string, Promise<void>>();
 	for (const id of unstarted) {
-		await untilDone(deps, async () => {
+		await untilDone(deps, id, async () => {
 			const row = await once(adopted, id, () => adopt(deps, id));
 			if (!row) return;
 			const { channel, account } = row;

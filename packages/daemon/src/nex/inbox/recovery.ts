@@ -1,9 +1,9 @@
 /** After an interruption: ends the runs of a dead daemon, restores the messages that waited in it, and continues or repeats interrupted runs. */
 
-import { NexusError } from "@nexus-stream/protocol";
+import { NexusError, Refused } from "@nexus-stream/protocol";
 import type { Continuation } from "../../broker/broker.ts";
-import { ADMIT_MS_MAX } from "../../bus/bus.ts";
-import { inboxWrites } from "../../ledger/inbox/port.ts";
+import { ADMIT_MS_MAX, orphans } from "../../bus/bus.ts";
+import { type InboundEvent, inboxWrites } from "../../ledger/inbox/port.ts";
 import type { Turn } from "../../ledger/turns/port.ts";
 import type { Write } from "../../std/write.ts";
 import { stagesOf, traceWrite } from "./answer.ts";
@@ -35,19 +35,39 @@ async function takeOver(deps: InboxDeps, sessions: Sessions): Promise<void> {
 	const { bus, ledger, clock, log, inboxLimits } = deps;
 	try {
 		const oldest = clock.now() - inboxLimits.queuedStaleMs;
-		const { stale = [], fresh = [] } = Object.groupBy(await ledger.inbox.orphaned(), ({ receivedAt }) =>
-			receivedAt < oldest ? "stale" : "fresh",
-		);
-		const rejected = { state: "rejected", because: "stale" } as const;
-		const writes = stale.map(({ eventId }) => inboxWrites.dispose(eventId, rejected, ["queued"]));
-		if (fresh.length > 0) writes.push(inboxWrites.adopt(fresh.map(({ eventId }) => eventId)));
-		if (writes.length > 0) await bus.write(writes, ADMIT_MS_MAX);
-		await sessions.restore(fresh.map(recorded));
+		const orphaned = await ledger.inbox.orphaned();
+		// The messages of a session stay together, so that one daemon answers them in order.
+		const groups = bus.isShared ? [...Map.groupBy(orphaned, ({ session }) => session).values()] : [orphaned];
+		for (const portion of orphans.portions(groups, bus))
+			await Promise.all(portion.map((messages) => adopt(deps, sessions, messages, oldest)));
 	} catch (cause) {
 		if (sessions.closed) return;
 		log.error({ err: cause, againMs: RETRY_MS }, "waiting messages of another daemon could not be taken over yet");
 		clock.after(RETRY_MS, () => void takeOver(deps, sessions));
 	}
+}
+
+/** Refused as a whole when another daemon was faster. */
+async function adopt(
+	{ bus }: InboxDeps,
+	sessions: Sessions,
+	messages: readonly InboundEvent[],
+	oldest: number,
+): Promise<void> {
+	const { stale = [], fresh = [] } = Object.groupBy(messages, ({ receivedAt }) =>
+		receivedAt < oldest ? "stale" : "fresh",
+	);
+	const rejected = { state: "rejected", because: "stale" } as const;
+	const writes = stale.map(({ eventId }) => inboxWrites.dispose(eventId, rejected, ["queued"]));
+	if (fresh.length > 0) writes.push(inboxWrites.adopt(fresh.map(({ eventId }) => eventId)));
+	if (writes.length === 0) return;
+	try {
+		await bus.write(writes, ADMIT_MS_MAX);
+	} catch (cause) {
+		if (bus.isShared && cause instanceof Refused && cause.refusal === "conflict") return;
+		throw cause;
+	}
+	await sessions.restore(fresh.map(recorded));
 }
 
 /** The trace of a run that another daemon began, as far as it is on record; the results of `prepare` were lost with that daemon. */

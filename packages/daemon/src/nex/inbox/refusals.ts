@@ -1,7 +1,7 @@
 /** Messages that are not accepted: the checks before a message is accepted (I10), the bounded record of rejections, and the busy reply. */
 
 import { isSessionLabel, NexusError, toNexusError } from "@nexus-stream/protocol";
-import { ADMIT_MS_MAX } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX, orphans } from "../../bus/bus.ts";
 import { type Disposition, type InboundEvent, inboxWrites } from "../../ledger/inbox/port.ts";
 import type { InboxLimits } from "./config.ts";
 import type { InboxDeps } from "./deps.ts";
@@ -111,7 +111,8 @@ export async function rejectUnstarted(
 	messages: readonly InboxMessage[],
 	cause: unknown,
 ): Promise<boolean> {
-	if (isTemporary(cause)) return false;
+	// Another daemon has the session's run: the messages start when that has ended.
+	if (isTemporary(cause) || (bus.isShared && orphans.isOwnedByAnother(cause))) return false;
 	const { code, message: because } = toNexusError(cause);
 	const eventIds = messages.map(({ eventId }) => eventId);
 	// A rejection by a plugin is not a problem.

@@ -102,6 +102,9 @@ const edgeLimits = {
 	framesMax: count,
 } satisfies Record<keyof EdgeLimits, z.ZodType>;
 
+/** A lease below a second would lapse during a pause of the event loop. */
+const cluster = group({ leaseMs: say(z.int().min(1000), "a whole number of milliseconds from 1000") });
+
 const apps = group({ bytesPerAppMax: bytes } satisfies Record<keyof QuotaLimits, z.ZodType>);
 
 const jobs = group({
@@ -196,6 +199,7 @@ export const configSchemaFor = (engines: typeof ENGINES) =>
 		host: text("a host name or an IP address, such as 127.0.0.1"),
 		port: say(z.int().min(0).max(65535), "a whole number from 0 (any free port) to 65535"),
 		grpc,
+		cluster,
 		data: text("a folder; relative to the working directory"),
 		token: matching(/^[\x21-\x7e]+$/, "a text of visible ASCII characters without spaces; digits alone in quotes"),
 		allowedHosts: say(z.array(z.string().min(1)), "a list of host names that a browser may use for this daemon"),

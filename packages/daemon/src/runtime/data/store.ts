@@ -16,6 +16,8 @@ export interface Store {
 	rows: ServiceRows;
 	/** Shows the store's time: for times that are stored and compared. */
 	clock: Clock;
+	/** How long a daemon of a shared store may go without a renewal. */
+	leaseMs: number;
 	close(): Promise<void>;
 }
 
@@ -23,7 +25,13 @@ export interface StoreOptions {
 	durability: Durability;
 	/** How long a failing commit is tried again before what waits for it is given up; the Bus has a default. */
 	storeRetryMsMax?: number;
+	/** Other daemons use the file, too. */
+	isShared?: boolean;
+	leaseMs?: number;
 }
+
+/** How long a daemon may be silent before others may take over what it owns. */
+export const LEASE_MS = 10_000;
 
 /** Rejects with the file's name and the way out when it is damaged, unwritable, or written by a newer program. */
 export async function openStore(path: string, options: StoreOptions, log: Log, guard?: () => void): Promise<Store> {
@@ -33,15 +41,17 @@ export async function openStore(path: string, options: StoreOptions, log: Log, g
 		file = opened;
 		const ledger = sqliteLedger(opened);
 		const rows = serviceRows(opened);
-		const limits = { commitRetryMsMax: options.storeRetryMsMax };
+		const { isShared: shared = false, leaseMs = LEASE_MS } = options;
+		const limits = { commitRetryMsMax: options.storeRetryMsMax, leaseMs };
 		const clock: Clock = storeClock({ now: () => bus.now() }, systemClock);
 		const tell = createTelling(clock);
-		const bus: Bus = createBus({ storage: sqliteStorage(opened), clock: systemClock, log, limits, tell });
+		const bus: Bus = createBus({ storage: sqliteStorage(opened), shared, clock: systemClock, log, limits, tell });
 		return {
 			bus,
 			ledger,
 			rows,
 			clock,
+			leaseMs,
 			async close() {
 				await bus.close();
 				opened.close();

@@ -59,6 +59,8 @@ export interface RunningServices {
 	services: Services;
 	/** Call it before the ports open: resumes or settles the work that a dead daemon left. */
 	recover(): Promise<void>;
+	/** Resumes or settles what a node has left that died while this daemon ran. Can be repeated. */
+	takeOver(): Promise<void>;
 	/** Refuses new work at once, waits for what is under way, and aborts what is left at the deadline; jobs have `graceMs` to end then. */
 	drain(deadlineMs: number, graceMs: number): Promise<void>;
 	/** Releases everything; no reader may be left. */
@@ -93,8 +95,10 @@ export function createServices(parts: ServiceParts): RunningServices {
 		async recover() {
 			// Until then only the owner's token is known.
 			await Promise.all([apps.load(), signIns.load()]);
+			await work.artifacts.recover();
 			await recoverWork(work, log);
 		},
+		takeOver: () => recoverWork(work, log),
 		async drain(deadlineMs, graceMs) {
 			const { workflows, jobs, scenarios, realtime } = work;
 			// First the services that would begin more work.
@@ -133,17 +137,16 @@ function createWork(parts: ServiceParts, shared: Shared): Work {
 	return { artifacts, connectors, scenarios, jobs, workflows, realtime };
 }
 
-async function recoverWork({ scenarios, artifacts, jobs, workflows, realtime }: Work, log: Log): Promise<void> {
+async function recoverWork({ scenarios, jobs, workflows, realtime }: Work, log: Log): Promise<void> {
 	const ended = await scenarios.recover();
-	if (ended > 0) log.warn({ ended }, "ended model calls that an earlier process left behind");
-	await artifacts.recover();
+	if (ended > 0) log.warn({ ended }, "ended model calls that a dead daemon left behind");
 	const settled = await jobs.recover();
-	if (settled > 0) log.warn({ settled }, "settled jobs that were running when an earlier process ended");
+	if (settled > 0) log.warn({ settled }, "settled jobs that were running when their daemon died");
 	// Its nodes ask what became of their jobs and runs.
 	const resumed = await workflows.recover();
 	if (resumed > 0) log.info({ resumed }, "workflows go on");
 	const closed = await realtime.recover();
-	if (closed > 0) log.warn({ closed }, "closed realtime sessions that an earlier process left behind");
+	if (closed > 0) log.warn({ closed }, "closed realtime sessions that a dead daemon left behind");
 }
 
 const healthSources = ({ broker, nex, readiness }: ServiceParts, { jobs, workflows }: Work) => ({

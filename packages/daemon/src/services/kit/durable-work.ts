@@ -13,7 +13,7 @@ import {
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { sleep } from "@nexus-stream/protocol/retry";
-import { ADMIT_MS_MAX, type Bus, type Cursor, type LogInfo, type LogWriter } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX, type Bus, type Cursor, type LogInfo, type LogWriter, orphans } from "../../bus/bus.ts";
 import type { Reading, Write } from "../../std/write.ts";
 import type { Audit, AuditPayload } from "../audit/port.ts";
 import { type OnceRequest, once } from "./once.ts";
@@ -103,13 +103,14 @@ export class DurableWork {
 		const { bus, log } = this.#deps;
 		const { kind, noun } = this.#kind;
 		let taken = 0;
-		for (const { log: id } of (await bus.list({ kind, orphaned: true })).toReversed()) {
+		await orphans.each(bus, kind, async ({ log: id }) => {
 			try {
 				if (await take(id, async () => this.#logOf(await bus.reopen(id)))) taken++;
 			} catch (cause) {
-				log.error({ err: cause, log: id }, `a ${noun} of the last process could not be taken over`);
+				if (bus.isShared && orphans.isTakenByAnother(cause)) return;
+				log.error({ err: cause, log: id }, `a ${noun} of a dead daemon could not be taken over`);
 			}
-		}
+		});
 		return taken;
 	}
 
