@@ -42,7 +42,7 @@ export const FOLDER_LINES_MAX: Readonly<Record<string, number>> = {
 	nex: 10350,
 	platforms: 7550,
 	protocol: 2300,
-	runtime: 4070,
+	runtime: 4080,
 	services: 13620,
 	std: 2330,
 	web: 8470,
