@@ -5,7 +5,7 @@ import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { createConnection, type Socket } from "node:net";
 import { join } from "node:path";
 import pg from "pg";
-import { migrateBusDatabase, openBusDatabase } from "../packages/daemon/src/bus/postgres/postgres.ts";
+import { migrateDatabase } from "../packages/daemon/src/runtime/data/postgres.ts";
 import { asked, DOOR, MAKE, MISSING, urlIn } from "./postgres-server.ts";
 import { quiet } from "./quiet.ts";
 
@@ -17,9 +17,7 @@ const clockFile = (folder: string, database: string): string => join(folder, `cl
 export async function addTemplate(folder: string): Promise<void> {
 	const url = (database: string) => urlIn(folder, database);
 	await asked(url("postgres"), `CREATE DATABASE ${TEMPLATE}`);
-	const postgres = openBusDatabase({ ...quiet, url: url(TEMPLATE), random: Math.random });
-	await migrateBusDatabase(postgres);
-	await postgres.close();
+	await migrateDatabase({ ...quiet, url: url(TEMPLATE), random: Math.random });
 	await asked(
 		url(TEMPLATE),
 		`CREATE OR REPLACE FUNCTION clock() RETURNS bigint LANGUAGE sql VOLATILE AS $$
@@ -62,9 +60,14 @@ let databases = 0;
 /** Databases that were used and emptied: that takes less time than another copy. */
 const emptied: TestDatabase[] = [];
 
-const EMPTY = ["node", "journal", "chain", "log", "segment", "reserved", "note"]
-	.map((table) => `DELETE FROM ${table}`)
-	.join("; ");
+/** In any order, whatever refers to what. Counters begin again, too. */
+const EMPTY = `DO $$ DECLARE name text; BEGIN
+	PERFORM set_config('session_replication_role', 'replica', true);
+	FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'schema_version' LOOP
+		EXECUTE 'DELETE FROM ' || quote_ident(name);
+	END LOOP;
+	PERFORM setval(oid::regclass, 1, false) FROM pg_class WHERE relkind = 'S';
+END $$`;
 
 /** A database like the template. */
 export async function databaseForTest(): Promise<TestDatabase> {

@@ -1,7 +1,7 @@
 /** A kind of stored thing that only tests have: texts, each of them once. */
 
-import type { WriteStep } from "../../packages/daemon/src/bus/postgres/plan.ts";
 import type { PgQuery } from "../../packages/daemon/src/std/postgres/postgres.ts";
+import type { Step } from "../../packages/daemon/src/std/sql/sql.ts";
 import { migrate, type SqliteFile } from "../../packages/daemon/src/std/sqlite/sqlite.ts";
 import { type Query, queriesOf, type Tables, type Write, writesOf } from "../../packages/daemon/src/std/write.ts";
 import { Refused } from "../../packages/protocol/src/protocol.ts";
@@ -53,7 +53,7 @@ export function keepNotesInMemory(tables: Tables): () => string[] {
 }
 
 /** The statements of a note's write in PostgreSQL. */
-export function noteSteps({ op, args }: Write): readonly WriteStep[] {
+export function noteSteps({ op, args }: Write): readonly Step[] {
 	const text = String(args[0]);
 	if (op === "add") return [{ sql: "INSERT INTO note (text) VALUES ($1)", values: [text] }];
 	return [{ sql: "SELECT 1", values: [], expect: "none", refusal: () => new Refused("conflict", text) }];

@@ -23,7 +23,7 @@ const approved = (fields: Partial<Decided> = {}): Decided => ({ state: "approved
 
 describe.each(stores)("approvals %s", (_name, openStore) => {
 	test("one comes back as it was opened, by its run and by its id", async () => {
-		const { ledger, write } = openStore();
+		const { ledger, write } = await openStore();
 		const full = approvalOf("K7Q2", {
 			agent: "ops",
 			kind: "question",
@@ -39,16 +39,16 @@ describe.each(stores)("approvals %s", (_name, openStore) => {
 				target: { to: "c" },
 			},
 		});
-		write(open(full));
+		await write(open(full));
 		expect(await ledger.approvals.get("run_1", "K7Q2")).toEqual(full);
 		expect(await ledger.approvals.find("K7Q2")).toEqual(full);
 		expect(await ledger.approvals.get("run_2", "K7Q2")).toBeUndefined();
 	});
 
 	test("A13: the first decision wins, and a later one changes nothing", async () => {
-		const { ledger, write } = openStore();
-		write(open(approvalOf("K7Q2")), decide(approvalOf("K7Q2"), approved({ reason: "fine" })));
-		expect(() => write(decide(approvalOf("K7Q2"), { state: "denied", by: "Bob", at: 6 }))).toThrow(
+		const { ledger, write } = await openStore();
+		await write(open(approvalOf("K7Q2")), decide(approvalOf("K7Q2"), approved({ reason: "fine" })));
+		await expect(write(decide(approvalOf("K7Q2"), { state: "denied", by: "Bob", at: 6 }))).rejects.toThrow(
 			expect.objectContaining({ refusal: "conflict" }),
 		);
 		const row = { state: "approved", by: "Ann", reason: "fine", decidedAt: 5 };
@@ -56,31 +56,33 @@ describe.each(stores)("approvals %s", (_name, openStore) => {
 	});
 
 	test("A2: no decision is taken when the time is over; the end of it is still on record", async () => {
-		const { ledger, write } = openStore();
-		write(open(approvalOf("K7Q2")));
-		expect(() => write(decide(approvalOf("K7Q2"), approved({ at: 100 })))).toThrow(/time is over/);
-		write(decide(approvalOf("K7Q2"), { state: "expired", at: 100 }));
+		const { ledger, write } = await openStore();
+		await write(open(approvalOf("K7Q2")));
+		await expect(write(decide(approvalOf("K7Q2"), approved({ at: 100 })))).rejects.toThrow(/time is over/);
+		await write(decide(approvalOf("K7Q2"), { state: "expired", at: 100 }));
 		expect(await ledger.approvals.find("K7Q2")).toMatchObject({ state: "expired" });
 	});
 
 	test("an id is unique among the pending ones, and can be used again", async () => {
-		const { ledger, write } = openStore();
-		write(open(approvalOf("K7Q2")));
-		expect(() => write(open(approvalOf("K7Q2", { runId: "run_2" })))).toThrow(/Another question has the id K7Q2/);
-		write(decide(approvalOf("K7Q2"), approved()), open(approvalOf("K7Q2", { runId: "run_2" })));
+		const { ledger, write } = await openStore();
+		await write(open(approvalOf("K7Q2")));
+		await expect(write(open(approvalOf("K7Q2", { runId: "run_2" })))).rejects.toThrow(
+			/Another question has the id K7Q2/,
+		);
+		await write(decide(approvalOf("K7Q2"), approved()), open(approvalOf("K7Q2", { runId: "run_2" })));
 		expect(await ledger.approvals.find("K7Q2")).toMatchObject({ runId: "run_2", state: "pending" });
 	});
 
 	test("what a run or a session still asks is withdrawn, and nothing else", async () => {
-		const { ledger, write } = openStore();
+		const { ledger, write } = await openStore();
 		const rows = [
 			approvalOf("A2A2"),
 			approvalOf("B2B2", { runId: "run_2" }),
 			approvalOf("C2C2", { runId: "run_3", session: "other" }),
 		];
-		write(...rows.map((row) => open(row)));
-		write(withdrawRun("run_1", { state: "withdrawn", reason: "stopped", at: 2 }));
-		write(withdrawSession("main", { state: "withdrawn", reason: "superseded by run_9", at: 3 }));
+		await write(...rows.map((row) => open(row)));
+		await write(withdrawRun("run_1", { state: "withdrawn", reason: "stopped", at: 2 }));
+		await write(withdrawSession("main", { state: "withdrawn", reason: "superseded by run_9", at: 3 }));
 		const states = (await ledger.approvals.list()).map(({ id, state, reason }) => [id, state, reason]);
 		expect(states).toEqual([
 			["C2C2", "pending", undefined],
@@ -92,7 +94,7 @@ describe.each(stores)("approvals %s", (_name, openStore) => {
 	});
 
 	test("grants are listed and revoked", async () => {
-		const { ledger, write } = openStore();
+		const { ledger, write } = await openStore();
 		const grant: Grant = {
 			id: "K7Q2-1",
 			session: "main",
@@ -106,10 +108,10 @@ describe.each(stores)("approvals %s", (_name, openStore) => {
 			createdAt: 1,
 		};
 		const { prefix: _prefix, agent: _agent, ...same } = grant;
-		write(grantWrites.save(grant), grantWrites.save({ ...same, id: "K7Q3-1", digest: "d", createdAt: 2 }));
+		await write(grantWrites.save(grant), grantWrites.save({ ...same, id: "K7Q3-1", digest: "d", createdAt: 2 }));
 		expect(await ledger.grants.list()).toEqual([{ ...same, id: "K7Q3-1", digest: "d", createdAt: 2 }, grant]);
-		write(grantWrites.revoke("K7Q2-1"));
+		await write(grantWrites.revoke("K7Q2-1"));
 		expect(await ledger.grants.list()).toHaveLength(1);
-		expect(() => write(grantWrites.revoke("K7Q2-1"))).toThrow(/There is no grant/);
+		await expect(write(grantWrites.revoke("K7Q2-1"))).rejects.toThrow(/There is no grant/);
 	});
 });

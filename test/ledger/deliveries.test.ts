@@ -21,13 +21,13 @@ const conflict = (message: RegExp) =>
 
 describe.each(stores)("deliveries %s", (_name, open) => {
 	it("the same run, account and target is one delivery, in whatever order the target's fields are", async () => {
-		const { ledger, write } = open();
+		const { ledger, write } = await open();
 		const target = { to: "x", thread_id: "t", extra: { b: 1, a: 2 } };
-		write(w.open({ ...request, target }));
+		await write(w.open({ ...request, target }));
 		const same = { extra: { a: 2, b: 1 }, thread_id: "t", to: "x" };
 		const again = () => write(w.open({ ...request, id: "dlv_2", target: same }));
-		expect(again).toThrow(expect.objectContaining({ refusal: "duplicate" }));
-		write(w.open({ ...request, id: "dlv_3" }), w.open({ ...request, id: "dlv_4", account: "b", target }));
+		await expect(again()).rejects.toThrow(expect.objectContaining({ refusal: "duplicate" }));
+		await write(w.open({ ...request, id: "dlv_3" }), w.open({ ...request, id: "dlv_4", account: "b", target }));
 		expect((await ledger.deliveries.list({ runId: "run_1", limit: 9 })).map(({ id }) => id)).toEqual([
 			"dlv_4",
 			"dlv_3",
@@ -36,23 +36,23 @@ describe.each(stores)("deliveries %s", (_name, open) => {
 	});
 
 	it("one that ended is active again from where it was", async () => {
-		const { ledger, write } = open();
-		write(w.open(request));
-		write(put({ state: "sent", messageId: "m1", to: 9 }, 3, 9));
+		const { ledger, write } = await open();
+		await write(w.open(request));
+		await write(put({ state: "sent", messageId: "m1", to: 9 }, 3, 9));
 		const before = await ledger.deliveries.get("dlv_1");
-		write(w.finish("dlv_1", "stale", "too old", 4));
+		await write(w.finish("dlv_1", "stale", "too old", 4));
 		expect(await ledger.deliveries.list({ state: "active", limit: 9 })).toEqual([]);
-		write(w.reopen("dlv_1", 5));
+		await write(w.reopen("dlv_1", 5));
 		expect(await ledger.deliveries.get("dlv_1")).toEqual({ ...before, updatedAt: 5 });
 		expect(await ledger.deliveries.list({ state: "active", limit: 9 })).toHaveLength(1);
-		expect(() => write(w.reopen("dlv_9", 6))).toThrow(conflict(/no delivery dlv_9/));
+		await expect(write(w.reopen("dlv_9", 6))).rejects.toThrow(conflict(/no delivery dlv_9/));
 	});
 
 	it("I7: a message is there as it was stored last, for who opens the file next", async () => {
-		const { file, ledger, write } = open();
-		write(w.open(request));
-		write(w.setMode("dlv_1", "stream", 2));
-		write(put({}, 3));
+		const { file, ledger, write } = await open();
+		await write(w.open(request));
+		await write(w.setMode("dlv_1", "stream", 2));
+		await write(put({}, 3));
 		expect(await ledger.deliveries.get("dlv_1")).toMatchObject({
 			cursor: 0,
 			messages: [{ nonce: "n1", state: "intended" }],
@@ -77,8 +77,8 @@ describe.each(stores)("deliveries %s", (_name, open) => {
 			done: 1,
 			facts: { a: 1 },
 		};
-		write(w.put("dlv_1", { ...first, abandoned: true }, { cursor: 9, carry: "```" }, 6));
-		write(w.put("dlv_1", open2, { cursor: 9, carry: "```" }, 7));
+		await write(w.put("dlv_1", { ...first, abandoned: true }, { cursor: 9, carry: "```" }, 6));
+		await write(w.put("dlv_1", open2, { cursor: 9, carry: "```" }, 7));
 		const before = await ledger.deliveries.get("dlv_1");
 		expect(before).toEqual({
 			...request,
@@ -89,8 +89,8 @@ describe.each(stores)("deliveries %s", (_name, open) => {
 			updatedAt: 7,
 			messages: [{ ...first, abandoned: true }, open2],
 		});
-		const path = file.db.location();
-		if (path === null) return;
+		const path = file?.db.location();
+		if (!file || !path) return;
 		file.close();
 		const { deliveries } = openLedger(path).ledger;
 		expect(await deliveries.get("dlv_1")).toEqual(before);
@@ -98,29 +98,29 @@ describe.each(stores)("deliveries %s", (_name, open) => {
 	});
 
 	it("I7: a finished message is not dropped, and nothing moves the cursor or the last progress back", async () => {
-		const { ledger, write } = open();
-		write(w.open(request));
-		write(put({ state: "sent", messageId: "m1", to: 8 }, 9, 8));
-		write(put({ ordinal: 2, nonce: "n2", state: "open", messageId: "m2", shown: 9 }, 5, 3));
+		const { ledger, write } = await open();
+		await write(w.open(request));
+		await write(put({ state: "sent", messageId: "m1", to: 8 }, 9, 8));
+		await write(put({ ordinal: 2, nonce: "n2", state: "open", messageId: "m2", shown: 9 }, 5, 3));
 		expect(await ledger.deliveries.get("dlv_1")).toMatchObject({
 			updatedAt: 9,
 			cursor: 8,
 			messages: [{}, { shown: 9 }],
 		});
-		write(w.drop("dlv_1", "n2", 10));
+		await write(w.drop("dlv_1", "n2", 10));
 		expect(await ledger.deliveries.get("dlv_1")).toMatchObject({ updatedAt: 10, messages: [{ nonce: "n1" }] });
 		for (const nonce of ["n1", "n2"]) {
-			expect(() => write(w.drop("dlv_1", nonce, 11))).toThrow(conflict(/no message n/));
+			await expect(write(w.drop("dlv_1", nonce, 11))).rejects.toThrow(conflict(/no message n/));
 		}
-		expect(() => write(put({}, 11, 0, "dlv_9"))).toThrow(conflict(/no message n1 in delivery dlv_9/));
+		await expect(write(put({}, 11, 0, "dlv_9"))).rejects.toThrow(conflict(/no message n1 in delivery dlv_9/));
 	});
 
 	it("ended deliveries are listed, newest first, and are no longer pending", async () => {
-		const { ledger, write } = open();
+		const { ledger, write } = await open();
 		for (const n of [1, 2, 3, 4])
-			write(w.open({ ...request, id: `dlv_${n}`, runId: `run_${n}`, account: n % 2 ? "a" : "b" }));
-		write(w.finish("dlv_2", "failed", "gone: no such chat", 9));
-		write(w.finish("dlv_3", "complete", undefined, 10));
+			await write(w.open({ ...request, id: `dlv_${n}`, runId: `run_${n}`, account: n % 2 ? "a" : "b" }));
+		await write(w.finish("dlv_2", "failed", "gone: no such chat", 9));
+		await write(w.finish("dlv_3", "complete", undefined, 10));
 		const ids = async (query: object) => (await ledger.deliveries.list({ limit: 10, ...query })).map(({ id }) => id);
 		expect(await ids({})).toEqual(["dlv_4", "dlv_3", "dlv_2", "dlv_1"]);
 		expect(await ids({ limit: 2, before: "dlv_3" })).toEqual(["dlv_2", "dlv_1"]);
@@ -135,20 +135,20 @@ describe.each(stores)("deliveries %s", (_name, open) => {
 			error: "gone: no such chat",
 			endedAt: 9,
 		});
-		expect(() => write(w.finish("dlv_9", "complete", undefined, 1))).toThrow(conflict(/no delivery dlv_9/));
+		await expect(write(w.finish("dlv_9", "complete", undefined, 1))).rejects.toThrow(conflict(/no delivery dlv_9/));
 	});
 
 	it("a message that did not reach its reader is found by its id or nonce, and its delivery is not complete any more", async () => {
-		const { ledger, write } = open();
-		write(w.open(request));
-		write(put({ to: 3, text: "one" }, 2));
+		const { ledger, write } = await open();
+		await write(w.open(request));
+		await write(put({ to: 3, text: "one" }, 2));
 		expect(
 			await ledger.deliveries.ofMessage({ channel: "c", account: "a", messageId: "m1", nonce: "n1" }),
 		).toMatchObject({
 			nonce: "n1",
 			delivery: { id: "dlv_1" },
 		});
-		write(put({ state: "sent", messageId: "m1", to: 3 }, 3, 3));
+		await write(put({ state: "sent", messageId: "m1", to: 3 }, 3, 3));
 		expect(await ledger.deliveries.ofMessage({ channel: "c", account: "b", messageId: "m1" })).toBeUndefined();
 		expect(
 			await ledger.deliveries.ofMessage({ channel: "c", account: "a", messageId: "m2", nonce: "n1" }),
@@ -156,8 +156,8 @@ describe.each(stores)("deliveries %s", (_name, open) => {
 		expect(await ledger.deliveries.ofMessage({ channel: "c", account: "a", messageId: "m1" })).toMatchObject({
 			nonce: "n1",
 		});
-		write(w.finish("dlv_1", "complete", undefined, 4));
-		write(w.failed("dlv_1", "n1", { messageId: "m1", error: "no phone" }, 5));
+		await write(w.finish("dlv_1", "complete", undefined, 4));
+		await write(w.failed("dlv_1", "n1", { messageId: "m1", error: "no phone" }, 5));
 		expect(await ledger.deliveries.get("dlv_1")).toMatchObject({
 			state: "failed",
 			error: "no phone",
@@ -168,23 +168,23 @@ describe.each(stores)("deliveries %s", (_name, open) => {
 	});
 
 	it("an id that a platform used twice is the newest delivery's", async () => {
-		const { ledger, write } = open();
+		const { ledger, write } = await open();
 		for (const n of [1, 2]) {
-			write(w.open({ ...request, id: `dlv_${n}`, runId: `run_${n}` }));
-			write(put({ nonce: `n${n}`, state: "open", messageId: "m1" }, 3, 0, `dlv_${n}`));
+			await write(w.open({ ...request, id: `dlv_${n}`, runId: `run_${n}` }));
+			await write(put({ nonce: `n${n}`, state: "open", messageId: "m1" }, 3, 0, `dlv_${n}`));
 		}
 		expect((await ledger.deliveries.ofMessage({ channel: "c", account: "a", messageId: "m1" }))?.nonce).toBe("n2");
 	});
 
 	it("a failure that is reported before the message's own answer is not forgotten by it", async () => {
-		const { ledger, write } = open();
-		write(w.open(request));
-		write(put({ to: 3, text: "one" }, 2));
-		write(w.failed("dlv_1", "n1", { messageId: "m1", error: "no phone" }, 3));
+		const { ledger, write } = await open();
+		await write(w.open(request));
+		await write(put({ to: 3, text: "one" }, 2));
+		await write(w.failed("dlv_1", "n1", { messageId: "m1", error: "no phone" }, 3));
 		expect((await ledger.deliveries.get("dlv_1"))!.messages).toMatchObject([
 			{ state: "intended", error: "no phone", text: "one" },
 		]);
-		write(put({ state: "sent", messageId: "m1", to: 3 }, 4, 3));
+		await write(put({ state: "sent", messageId: "m1", to: 3 }, 4, 3));
 		expect(await ledger.deliveries.get("dlv_1")).toMatchObject({
 			state: "active",
 			cursor: 3,
@@ -193,27 +193,28 @@ describe.each(stores)("deliveries %s", (_name, open) => {
 	});
 
 	it("are counted by account and state, however many there are, by an index alone", async () => {
-		const { file, ledger, write } = open();
+		const { file, ledger, write } = await open();
 		const all = Array.from({ length: 700 }, (_, n) => {
 			const opened = w.open({ ...request, id: `dlv_${n}`, runId: `run_${n}`, account: n % 7 === 0 ? "b" : "a" });
 			return n % 2 ? [opened] : [opened, w.finish(`dlv_${n}`, n % 4 === 0 ? "complete" : "failed", undefined, 9)];
 		});
-		write(...all.flat());
+		await write(...all.flat());
 		const none = { active: 0, complete: 0, failed: 0, unknown: 0, stale: 0, damaged: 0 };
 		const { deliveries } = ledger;
 		expect(await deliveries.counts("c", "a")).toEqual({ ...none, active: 300, complete: 150, failed: 150 });
 		expect((await deliveries.counts("c", "b")).active).toBe(50);
 		expect(await deliveries.counts("c", "no")).toEqual(none);
 		const counting = "SELECT state, count(*) FROM delivery WHERE channel = ? AND account = ? GROUP BY state";
+		if (!file) return;
 		const plan = file.db.prepare(`EXPLAIN QUERY PLAN ${counting}`).all("c", "a");
 		expect(JSON.stringify(plan)).toContain("COVERING INDEX delivery_by_state");
 	});
 
 	it("ST2: several changes are one unit: all or none", async () => {
-		const { ledger, write } = open();
-		write(w.open(request));
+		const { ledger, write } = await open();
+		await write(w.open(request));
 		const unit = () => write(put({}, 2), w.drop("dlv_1", "other", 3));
-		expect(unit).toThrow(conflict(/no message other/));
+		await expect(unit()).rejects.toThrow(conflict(/no message other/));
 		expect((await ledger.deliveries.get("dlv_1"))!.messages).toEqual([]);
 	});
 });

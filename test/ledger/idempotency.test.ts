@@ -7,37 +7,37 @@ const first = { appId: "shop", key: "k", digest: "d1", result: "run_1", at: 1000
 
 describe.each(stores)("Z15: idempotency keys %s", (_name, open) => {
 	test("a key belongs to its application, and the first claim stays", async () => {
-		const { ledger, write } = open();
-		write(claim(first), claim({ ...first, appId: "desk", result: "run_2" }));
+		const { ledger, write } = await open();
+		await write(claim(first), claim({ ...first, appId: "desk", result: "run_2" }));
 		expect(await ledger.idempotency.find("shop", "k", 1001)).toEqual(first);
 		expect(await ledger.idempotency.find("desk", "k", 1001)).toMatchObject({ result: "run_2" });
 		expect(await ledger.idempotency.find("shop", "other", 1001)).toBeUndefined();
-		expect(() => write(claim({ ...first, result: "run_3", at: 2000 }))).toThrow(
+		await expect(write(claim({ ...first, result: "run_3", at: 2000 }))).rejects.toThrow(
 			expect.objectContaining({ refusal: "duplicate" }),
 		);
 		expect(await ledger.idempotency.find("shop", "k", 2000)).toEqual(first);
 	});
 
 	test("after a day the key is a new one", async () => {
-		const { ledger, write } = open();
-		write(claim(first));
+		const { ledger, write } = await open();
+		await write(claim(first));
 		const later = first.at + IDEMPOTENCY_KEPT_MS;
 		expect(await ledger.idempotency.find("shop", "k", later - 1)).toEqual(first);
 		expect(await ledger.idempotency.find("shop", "k", later)).toBeUndefined();
 		const second = { ...first, result: "run_2", at: later };
-		write(claim(second));
+		await write(claim(second));
 		expect(await ledger.idempotency.find("shop", "k", later)).toEqual(second);
 	});
 
 	test("I11: the oldest are forgotten first, so many at a time", async () => {
-		const { ledger, write } = open();
-		for (const [n, key] of ["c", "a", "b"].entries()) write(claim({ ...first, key, at: 1000 + n }));
+		const { ledger, write } = await open();
+		for (const [n, key] of ["c", "a", "b"].entries()) await write(claim({ ...first, key, at: 1000 + n }));
 		expect(await ledger.idempotency.isOlder(1000)).toBe(false);
 		expect(await ledger.idempotency.isOlder(1002)).toBe(true);
-		write(forget(1002, 1));
+		await write(forget(1002, 1));
 		expect(await ledger.idempotency.find("shop", "c", 1003)).toBeUndefined();
 		expect(await ledger.idempotency.find("shop", "a", 1003)).toBeDefined();
-		write(forget(1002, 9));
+		await write(forget(1002, 9));
 		expect(await ledger.idempotency.find("shop", "a", 1003)).toBeUndefined();
 		expect(await ledger.idempotency.find("shop", "b", 1003)).toBeDefined();
 	});

@@ -8,24 +8,24 @@ const other = { channel: "telegram", account: "other" };
 
 describe.each(stores)("ST26: notes %s", (_name, open) => {
 	test("an account's notes come back in order, each once", async () => {
-		const { ledger, write } = open();
-		write(add(bot, ["b", "a"]), add(other, ["a"]));
-		write(add(bot, ["a", "c"]));
+		const { ledger, write } = await open();
+		await write(add(bot, ["b", "a"]), add(other, ["a"]));
+		await write(add(bot, ["a", "c"]));
 		expect(await ledger.notes.list(bot)).toEqual(["b", "a", "c"]);
 		expect(await ledger.notes.list(other)).toEqual(["a"]);
 		expect(await ledger.notes.list({ channel: "discord", account: "bot" })).toEqual([]);
 	});
 
 	test("a key has the value that was set last; other keys stay", async () => {
-		const { ledger, write } = open();
-		write(
+		const { ledger, write } = await open();
+		await write(
 			set(bot, [
 				["x", "1"],
 				["y", "1"],
 			]),
 			set(other, [["x", "other"]]),
 		);
-		write(
+		await write(
 			set(bot, [
 				["x", "2"],
 				["__proto__", "3"],
@@ -40,9 +40,9 @@ describe.each(stores)("ST26: notes %s", (_name, open) => {
 	});
 
 	test("I11: only the newest notes and the keys set last are kept, of the account that is trimmed", async () => {
-		const { ledger, write } = open();
-		write(add(bot, ["a", "b", "c"]), add(other, ["a", "b", "c"]));
-		write(
+		const { ledger, write } = await open();
+		await write(add(bot, ["a", "b", "c"]), add(other, ["a", "b", "c"]));
+		await write(
 			set(bot, [
 				["x", "1"],
 				["y", "1"],
@@ -53,7 +53,7 @@ describe.each(stores)("ST26: notes %s", (_name, open) => {
 		expect(await ledger.notes.list(bot)).toEqual(["b", "c"]);
 		expect(await ledger.notes.state(bot)).toEqual([["x", "2"]]);
 		expect(await ledger.notes.list(other)).toEqual(["a", "b", "c"]);
-		write(trim(other, 3, 1));
+		await write(trim(other, 3, 1));
 		expect(await ledger.notes.list(other)).toEqual(["a", "b", "c"]);
 	});
 });

@@ -19,40 +19,40 @@ const pairingOf = (sender: string, fields: Partial<Pairing> = {}): Pairing => ({
 
 describe.each(stores)("pairings %s", (_name, open) => {
 	test("a pairing comes back as it was saved, by person and by code", async () => {
-		const { ledger, write } = open();
+		const { ledger, write } = await open();
 		const full = pairingOf("7", { senderName: "Ann", state: "approved", approvedAt: 5 });
-		write(save(full));
+		await write(save(full));
 		expect(await ledger.pairings.get(full)).toEqual(full);
 		expect(await ledger.pairings.byCode("CODE7")).toEqual(full);
 		expect(await ledger.pairings.get({ ...full, account: "other" })).toBeUndefined();
 	});
 
 	test("there is one per person, and a code belongs to one person", async () => {
-		const { ledger, write } = open();
-		write(save(pairingOf("7")));
-		write(save(pairingOf("7", { code: "NEW" })));
+		const { ledger, write } = await open();
+		await write(save(pairingOf("7")));
+		await write(save(pairingOf("7", { code: "NEW" })));
 		expect(await ledger.pairings.list()).toEqual([pairingOf("7", { code: "NEW" })]);
-		expect(() => write(save(pairingOf("8", { code: "NEW" })))).toThrow(
+		await expect(write(save(pairingOf("8", { code: "NEW" })))).rejects.toThrow(
 			expect.objectContaining({ refusal: "conflict" }),
 		);
 	});
 
 	test("pending ones are counted per account and expire; approved ones stay", async () => {
-		const { ledger, write } = open();
-		write(save(pairingOf("1")));
-		write(save(pairingOf("2", { createdAt: 2, expiresAt: 20 })));
-		write(save(pairingOf("3", { createdAt: 3, state: "approved" })));
+		const { ledger, write } = await open();
+		await write(save(pairingOf("1")));
+		await write(save(pairingOf("2", { createdAt: 2, expiresAt: 20 })));
+		await write(save(pairingOf("3", { createdAt: 3, state: "approved" })));
 		expect(await ledger.pairings.pending("telegram", "bot")).toBe(2);
 		expect(await ledger.pairings.pending("telegram", "other")).toBe(0);
-		write(expire(10));
+		await write(expire(10));
 		expect((await ledger.pairings.list()).map(({ sender }) => sender)).toEqual(["3", "2"]);
 	});
 
 	test("one that is not there cannot be removed", async () => {
-		const { ledger, write } = open();
-		write(save(pairingOf("3")), remove(pairingOf("3")));
+		const { ledger, write } = await open();
+		await write(save(pairingOf("3")), remove(pairingOf("3")));
 		expect(await ledger.pairings.list()).toEqual([]);
-		expect(() => write(remove(pairingOf("3")))).toThrow(
+		await expect(write(remove(pairingOf("3")))).rejects.toThrow(
 			expect.objectContaining({ refusal: "conflict", message: "There is no pairing of telegram/bot/3." }),
 		);
 	});

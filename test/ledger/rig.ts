@@ -2,12 +2,18 @@
 
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
+import { sqliteStorage } from "../../packages/daemon/src/bus/bus.ts";
+import type { Storage } from "../../packages/daemon/src/bus/storage.ts";
 import type { InboundEvent } from "../../packages/daemon/src/ledger/inbox/port.ts";
 import { type Ledger, sqliteLedger } from "../../packages/daemon/src/ledger/ledger.ts";
 import type { Turn } from "../../packages/daemon/src/ledger/turns/port.ts";
+import { openDatabase } from "../../packages/daemon/src/runtime/data/postgres.ts";
 import { type ServiceRows, serviceRows } from "../../packages/daemon/src/runtime/data/tables.ts";
 import { openSqlite, type SqliteFile } from "../../packages/daemon/src/std/sqlite/sqlite.ts";
 import type { CommitFacts, Write } from "../../packages/daemon/src/std/write.ts";
+import { databaseForTest, type TestDatabase } from "../postgres.ts";
+import { hasPostgres } from "../postgres-server.ts";
+import { quiet } from "../quiet.ts";
 import { freshFolder } from "../runtime/folder.ts";
 
 /** Applies one unit of a commit, as a store does. */
@@ -24,6 +30,15 @@ export interface Opened {
 	write(...writes: Write[]): void;
 }
 
+export interface OpenedAnywhere extends Pick<Opened, "ledger"> {
+	/** Unless it is in PostgreSQL. */
+	file?: SqliteFile;
+	/** Commits one unit; rejects with its refusal. */
+	write(...writes: Write[]): Promise<void>;
+	/** For a Bus on the same store. */
+	storage(): Storage;
+}
+
 /** `node` is who commits. */
 export function openLedger(path: string, node = 1): Opened {
 	const file = openSqlite(path, "process");
@@ -34,10 +49,60 @@ export function openLedger(path: string, node = 1): Opened {
 	return { file, ledger, write: (...writes) => commit(file, writes, { node, now: 1 }) };
 }
 
-/** Every rule holds on each of these. */
-export const stores: readonly [name: string, open: () => Opened][] = [
+export interface OpenedDatabase extends OpenedAnywhere {
+	node: number;
+	close(): Promise<void>;
+}
+
+/** Takes part in a database as a daemon does. */
+export async function joinDatabase(database: TestDatabase): Promise<OpenedDatabase> {
+	const options = { ...quiet, url: database.url, readsMax: 1, random: Math.random };
+	const { postgres, storage, ledger, rows } = await openDatabase(options, { log: quiet.log });
+	const { node } = await storage.join("test", false);
+	let n = 0;
+	const write = async (...writes: Write[]) => {
+		n++;
+		const units = [{ writes, log: undefined }];
+		const outcome = (await storage.commit({ node, n, again: false, units })).outcomes.get(0);
+		if (outcome && "refused" in outcome) throw outcome.refused;
+	};
+	return { storage: () => storage, node, close: () => postgres.close(), ledger: { ...ledger, ...rows }, write };
+}
+
+/** For one test: all who join it leave before it is dropped. */
+export async function freshDatabase(): Promise<{ database: TestDatabase; join(): Promise<OpenedDatabase> }> {
+	const database = await databaseForTest();
+	const joined: OpenedDatabase[] = [];
+	onTestFinished(async () => {
+		for (const each of joined) await each.close();
+		await database.drop();
+	});
+	const join = async () => {
+		const opened = await joinDatabase(database);
+		joined.push(opened);
+		return opened;
+	};
+	return { database, join };
+}
+
+export const answeringLater = ({ file, ledger, write }: Opened): OpenedAnywhere => ({
+	file,
+	ledger,
+	storage: () => sqliteStorage(file),
+	write: async (...writes) => write(...writes),
+});
+
+const fileStores: readonly [name: string, open: () => Opened][] = [
 	["in memory", () => openLedger(":memory:")],
 	["in a file", () => openLedger(join(freshFolder(), "nexus.db"))],
+];
+
+type Store = [name: string, open: () => Promise<OpenedAnywhere>];
+
+/** Every rule holds on each of these. */
+export const stores: readonly Store[] = [
+	...fileStores.map(([name, open]): Store => [name, async () => answeringLater(open())]),
+	...(hasPostgres ? [["in PostgreSQL", async () => (await freshDatabase()).join()] satisfies Store] : []),
 ];
 
 export const turnOf = (runId: string, fields: Partial<Turn> = {}): Turn => ({

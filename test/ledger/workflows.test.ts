@@ -28,7 +28,7 @@ const nodeOf = (nodeId: string, state: string, output?: unknown): StoredNode => 
 
 describe.each(stores)("workflows %s", (_name, openStore) => {
 	test("one comes back as it was stored, with its nodes in their order", async () => {
-		const { ledger, write } = openStore();
+		const { ledger, write } = await openStore();
 		const full = workflowOf("wf_1", {
 			owner: true,
 			error: { code: "timeout", message: "m" },
@@ -36,7 +36,7 @@ describe.each(stores)("workflows %s", (_name, openStore) => {
 			finishedAt: 3,
 		});
 		const nodes = [nodeOf("z", "completed", { text: "t\0" }), nodeOf("a", "accepted")];
-		write(create(full, nodes));
+		await write(create(full, nodes));
 		expect(await ledger.workflows.get("wf_1")).toEqual(full);
 		expect(await ledger.workflows.nodes("wf_1")).toEqual([nodeOf("z", "completed", { text: "t\uFFFD" }), nodes[1]]);
 		expect(await ledger.workflows.statuses("wf_1")).toEqual([nodeOf("z", "completed"), nodes[1]]);
@@ -44,25 +44,25 @@ describe.each(stores)("workflows %s", (_name, openStore) => {
 	});
 
 	test("Z18: what has ended is never changed again, a node or a workflow", async () => {
-		const { ledger, write } = openStore();
-		write(create(workflowOf("wf_1"), [nodeOf("a", "running"), nodeOf("b", "accepted")]));
-		write(advance("wf_1", { state: "running", startedAt: 5 }, [nodeOf("a", "completed", { n: 1 })]));
+		const { ledger, write } = await openStore();
+		await write(create(workflowOf("wf_1"), [nodeOf("a", "running"), nodeOf("b", "accepted")]));
+		await write(advance("wf_1", { state: "running", startedAt: 5 }, [nodeOf("a", "completed", { n: 1 })]));
 		const again = advance("wf_1", { state: "running" }, [nodeOf("b", "running"), nodeOf("a", "running")]);
-		expect(() => write(again)).toThrow(/Node a of wf_1 has ended/);
+		await expect(write(again)).rejects.toThrow(/Node a of wf_1 has ended/);
 		expect(await ledger.workflows.nodes("wf_1")).toEqual([nodeOf("a", "completed", { n: 1 }), nodeOf("b", "accepted")]);
-		write(advance("wf_1", { state: "failed", finishedAt: 9 }, []));
-		expect(() => write(advance("wf_1", { state: "running" }, []))).toThrow(/Workflow wf_1 has ended/);
+		await write(advance("wf_1", { state: "failed", finishedAt: 9 }, []));
+		await expect(write(advance("wf_1", { state: "running" }, []))).rejects.toThrow(/Workflow wf_1 has ended/);
 	});
 
 	test("they are listed by application and state, newest first, page by page", async () => {
-		const { ledger, write } = openStore();
+		const { ledger, write } = await openStore();
 		for (const [id, appId, state] of [
 			["wf_1", "notes", "completed"],
 			["wf_2", "mail", "running"],
 			["wf_3", "notes", "running"],
 			["wf_4", "notes", "failed"],
 		])
-			write(create(workflowOf(id!, { appId: appId!, state: state! }), []));
+			await write(create(workflowOf(id!, { appId: appId!, state: state! }), []));
 		const ids = async (query: object) => (await ledger.workflows.list({ limit: 9, ...query })).map(({ id }) => id);
 		expect(await ids({})).toEqual(["wf_4", "wf_3", "wf_2", "wf_1"]);
 		expect(await ids({ appId: "notes", states: ["running", "completed"] })).toEqual(["wf_3", "wf_1"]);
@@ -70,30 +70,31 @@ describe.each(stores)("workflows %s", (_name, openStore) => {
 	});
 
 	test("they count for their application with definitions and outputs, until they are forgotten", async () => {
-		const { ledger, write } = openStore();
+		const { ledger, write } = await openStore();
 		const output = { text: "x".repeat(988) };
-		write(create(workflowOf("wf_1", { definition: {} }), [{ nodeId: "a", state: "running", status: {} }]));
+		await write(create(workflowOf("wf_1", { definition: {} }), [{ nodeId: "a", state: "running", status: {} }]));
 		expect(await ledger.workflows.bytes("notes")).toBe(4);
-		write(
+		await write(
 			advance("wf_1", { state: "completed", finishedAt: 5 }, [{ nodeId: "a", state: "completed", status: {}, output }]),
 		);
 		expect([await ledger.workflows.bytes("notes"), await ledger.workflows.bytes("mail")]).toEqual([1003, 0]);
-		write(create(workflowOf("wf_2", { appId: "mail", finishedAt: 5 }), []));
+		await write(create(workflowOf("wf_2", { appId: "mail", finishedAt: 5 }), []));
 		expect(await ledger.workflows.isOlder(9, "other")).toBe(false);
-		write(forget(9, 5, "notes"));
+		await write(forget(9, 5, "notes"));
 		expect((await ledger.workflows.list({ limit: 9 })).map(({ id }) => id)).toEqual(["wf_2"]);
 		expect(await ledger.workflows.bytes("notes")).toBe(0);
 	});
 
 	test("those that finished before a time are forgotten with their nodes, some at a time", async () => {
-		const { ledger, write } = openStore();
-		for (const n of [1, 2, 3]) write(create(workflowOf(`wf_${n}`, { finishedAt: n }), [nodeOf("a", "completed", {})]));
-		write(create(workflowOf("wf_4"), [nodeOf("a", "running")]));
-		write(forget(3, 1));
+		const { ledger, write } = await openStore();
+		for (const n of [1, 2, 3])
+			await write(create(workflowOf(`wf_${n}`, { finishedAt: n }), [nodeOf("a", "completed", {})]));
+		await write(create(workflowOf("wf_4"), [nodeOf("a", "running")]));
+		await write(forget(3, 1));
 		expect(await ledger.workflows.get("wf_1")).toBeUndefined();
 		expect(await ledger.workflows.nodes("wf_1")).toEqual([]);
 		expect(await ledger.workflows.isOlder(3)).toBe(true);
-		write(forget(3, 10));
+		await write(forget(3, 10));
 		expect(await ledger.workflows.isOlder(3)).toBe(false);
 		expect((await ledger.workflows.list({ limit: 9 })).map(({ id }) => id)).toEqual(["wf_4", "wf_3"]);
 	});

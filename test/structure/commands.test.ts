@@ -30,6 +30,10 @@ const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string
 
 /** Programs that are not part of the project, and why a test does not start them. */
 const OTHERS: Record<string, string> = {
+	createdb: "needs a PostgreSQL server with passwords",
+	createuser: "needs a PostgreSQL server with passwords",
+	pg_dump: "is not installed with every PostgreSQL server",
+	pg_restore: "is not installed with every PostgreSQL server",
 	export: "sets variables for the commands after it",
 	git: "makes the input of an example",
 	jq: "test/cli/readme.test.ts runs these filters",

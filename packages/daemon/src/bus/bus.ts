@@ -28,6 +28,10 @@ export { Batch } from "./reading/batch.ts";
 export { follow } from "./reading/cursor.ts";
 export { damagedJournalRows, storedLogs } from "./sqlite/faults.ts";
 export { sqliteStorage } from "./sqlite/sqlite.ts";
+export type { Storage } from "./storage.ts";
+
+/** The store in PostgreSQL; loaded when asked for. */
+export const postgresBus = () => import("./postgres/postgres.ts");
 
 export const createBus = (options: BusOptions): Bus => new LogBus(options);
 

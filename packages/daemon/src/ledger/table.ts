@@ -1,7 +1,6 @@
 /** The parts that tables of rows with an owner share: a row belongs to the daemon that committed it, until that one is dead (ST19). */
 
-import { must, type Step } from "../std/sql/sql.ts";
-import type { CommitFacts } from "../std/write.ts";
+import { must, type Step, type StepFacts } from "../std/sql/sql.ts";
 
 /** The daemons that use the store, one row per start. The Bus keeps it. */
 export const NODE_TABLE = `CREATE TABLE IF NOT EXISTS node (id INTEGER PRIMARY KEY, name TEXT NOT NULL, renewed_at INTEGER NOT NULL, dead INTEGER NOT NULL DEFAULT 0) STRICT`;
@@ -14,5 +13,5 @@ export const ownerLives = (table: string): string =>
 export const adoption = (table: string, id: string, waits: string): string =>
 	`UPDATE ${table} SET node = ?1 WHERE ${id} = ?2 AND ${waits} AND (node = ?1 OR NOT ${ownerLives(table)})`;
 
-export const adopted = (sql: string, { node }: CommitFacts, ids: readonly string[]): Step[] =>
+export const adopted = (sql: string, { node }: StepFacts, ids: readonly string[]): Step[] =>
 	ids.map((id) => must(sql, [node, id], `${id} is not left behind: its owner lives, or it has ended.`));

@@ -142,7 +142,8 @@ async function start(
 /** Locks and opens the data directory. */
 async function openData(life: Life, config: NexusConfig, starting: Starting, sharedStore: string | undefined) {
 	const { log, undo } = life;
-	const paths = await starting.whenWritable(() => prepareDataDir(config.data));
+	const isEmbedded = config.store?.postgres === undefined;
+	const paths = await starting.whenWritable(() => prepareDataDir(config.data, isEmbedded));
 	const lock = await starting.whenWritable(() => lockDataDir(paths));
 	undo.push({ what: "lock", stop: () => lock.release() });
 	// The process that wrote it is gone: the lock is ours.
@@ -156,7 +157,7 @@ async function openData(life: Life, config: NexusConfig, starting: Starting, sha
 	const store = await starting.whenWritable(() => openStore(path, options, log, guard));
 	starting.opened(() => store.bus.healthy);
 	undo.push({ what: "store", stop: () => store.close() });
-	await starting.whenWritable(() => lock.settle(log));
+	await starting.whenWritable(() => lock.settle(log, isEmbedded));
 	life.problem = () => lock.problem();
 	const token = await starting.whenWritable(() => daemonToken(paths, config.token));
 	return { paths, store, token };
@@ -229,7 +230,7 @@ const problemOf = (life: Life, { bus }: Store): string | undefined => life.probl
 function readinessOf(life: Life, store: Store, broker: Broker): ReadinessJson {
 	const state = stateOf(life, store, broker);
 	if (state !== "DEGRADED") return { ready: state === "READY", state };
-	const unhealthy = store.bus.healthy ? "answers cannot be saved: see the log" : "commits fail: is the disk full?";
+	const unhealthy = store.bus.healthy ? "answers cannot be saved: see the log" : store.trouble;
 	return { ready: false, state, detail: problemOf(life, store) ?? unhealthy };
 }
 

@@ -24,6 +24,9 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> 
 /** Whether the database could be opened, and whether any of it is damaged; loaded when asked for. */
 export const storeCheck = () => import("./data/check.ts");
 
+/** Whether the database of a PostgreSQL server could be used; loaded when asked for. */
+export const databaseCheck = () => import("./data/postgres.ts");
+
 /** Which gRPC port a start would open, and whether its certificate can be used; loaded when asked for. */
 export const grpcCheck = () => import("./grpc.ts");
 

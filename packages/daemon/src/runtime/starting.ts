@@ -6,7 +6,8 @@ import type { ReadinessJson } from "@nexus-stream/protocol/api";
 import type { Clock } from "@nexus-stream/protocol/clock";
 import type { Log } from "@nexus-stream/protocol/log";
 import { sleep } from "@nexus-stream/protocol/retry";
-import { isDiskTrouble } from "./data/data-dir.ts";
+import { isStoreAway } from "../std/store-failure.ts";
+import { mayPass } from "./data/data-dir.ts";
 
 export interface StartingOptions {
 	host: string;
@@ -22,12 +23,13 @@ const ANSWER_AFTER_MS = 1000;
 const RETRY_MS = 250;
 /** Strangers read it, too: it names no path. */
 const DISK_TROUBLE = "the disk is full or failing, and the start waits until it can write";
+const STORE_AWAY = "the server of the database does not answer, and the start waits for it";
 const RECOVERING = "taking over what the last process left";
 
 export class Starting {
 	readonly #options: StartingOptions;
 	readonly #cancel: () => void;
-	#isWaiting = false;
+	#waitsFor: string | undefined;
 	/** Asked once the store is open. */
 	#isHealthy: () => boolean = () => true;
 	#server: Server | undefined;
@@ -37,18 +39,18 @@ export class Starting {
 		this.#cancel = options.clock.after(ANSWER_AFTER_MS, () => this.#answer());
 	}
 
-	/** Does a step of the start, again and again while the disk is full or failing, until the limit. */
+	/** Does a step of the start, again and again while the disk is full or failing or the database is away, until the limit. */
 	async whenWritable<T>(step: () => T | Promise<T>): Promise<T> {
 		const { clock, log, storeRetryMsMax } = this.#options;
 		for (let waitedMs = 0; ; waitedMs += RETRY_MS) {
 			try {
 				const done = await step();
-				this.#isWaiting = false;
+				this.#waitsFor = undefined;
 				return done;
 			} catch (cause) {
-				if (!isDiskTrouble(cause) || waitedMs >= storeRetryMsMax) throw cause;
+				if (!mayPass(cause) || waitedMs >= storeRetryMsMax) throw cause;
 				if (waitedMs === 0) log.error({ waitMsMax: storeRetryMsMax }, `the start waits: ${cause.message}`);
-				this.#isWaiting = true;
+				this.#waitsFor = isStoreAway(cause.cause) ? STORE_AWAY : DISK_TROUBLE;
 				await sleep(clock, RETRY_MS, undefined, "due");
 			}
 		}
@@ -97,7 +99,7 @@ export class Starting {
 	}
 
 	#readiness(): ReadinessJson {
-		const isStuck = this.#isWaiting || !this.#isHealthy();
-		return { ready: false, state: "STARTING", detail: isStuck ? DISK_TROUBLE : RECOVERING };
+		const detail = this.#waitsFor ?? (this.#isHealthy() ? RECOVERING : DISK_TROUBLE);
+		return { ready: false, state: "STARTING", detail };
 	}
 }

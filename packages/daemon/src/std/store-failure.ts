@@ -21,5 +21,8 @@ export function storeFailure(cause: unknown): StoreFailure | undefined {
 	return undefined;
 }
 
+/** The server of the store does not answer, or cannot take anyone at the moment. */
+export const isStoreAway = (cause: unknown): boolean => storeFailure(cause)?.kind === "unreachable";
+
 /** The store takes nothing at the moment, because its disk is full or failing. */
 export const isStoreFull = (cause: unknown): boolean => storeFailure(cause)?.kind === "full";

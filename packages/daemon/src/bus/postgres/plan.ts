@@ -3,6 +3,7 @@
 import { crc32 } from "node:zlib";
 import { Refused, wordsOf } from "@nexus-stream/protocol";
 import { type PgStatement, type PgValue, postgresFailure, stateOf, UNMET } from "../../std/postgres/postgres.ts";
+import type { Step, StepFacts } from "../../std/sql/sql.ts";
 import type { Write } from "../../std/write.ts";
 import type { LogSpec } from "../port.ts";
 import { segmentCrc } from "../sqlite/faults.ts";
@@ -10,17 +11,8 @@ import { JournalText } from "../sqlite/journal.ts";
 import { existsAlready, type LogWrite, linkUnsealed, segmentBytesOf, type Unit } from "../storage.ts";
 import { COMMIT } from "./schema.ts";
 
-/** One statement of a write. */
-export interface WriteStep {
-	readonly sql: string;
-	readonly values: readonly PgValue[];
-	/** Refuses its unit unless a row was changed or found, or if one was found. */
-	readonly expect?: "row" | "none";
-	readonly refusal?: () => Refused;
-}
-
 /** The statements of a write, as values: nothing is decided between them. Throws to refuse the unit. */
-export type StepsOfWrite = (write: Write, facts: { readonly node: number }) => readonly WriteStep[];
+export type StepsOfWrite = (write: Write, facts: StepFacts) => readonly Step[];
 
 /** A statement that may refuse its unit. */
 export interface PlannedStatement extends PgStatement {
@@ -34,7 +26,7 @@ export interface PlannedStatement extends PgStatement {
 const guarded = new Map<string, string>();
 
 /** The statement, failing its batch when what it expects does not hold. */
-function expecting({ sql, expect }: WriteStep): string {
+function expecting({ sql, expect }: Step): string {
 	if (!expect) return sql;
 	const key = `${expect} ${sql}`;
 	const known = guarded.get(key);

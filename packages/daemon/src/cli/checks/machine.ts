@@ -3,7 +3,9 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname } from "node:path";
+import { silentLog } from "@nexus-stream/protocol/log";
 import {
+	databaseCheck,
 	dataPaths,
 	grpcCheck,
 	isDataDirLocked,
@@ -66,7 +68,29 @@ export function disk({ data }: NexusConfig): Seen {
 	return ok(detail);
 }
 
-export async function database({ data }: NexusConfig, deep: boolean): Promise<Seen> {
+/** Beyond it, times that people read are wrong; leases are counted by the server alone. */
+const CLOCK_DIFFERENCE_MS_MAX = 1000;
+const ANSWER_MS_COMFORTABLE = 20;
+
+async function server({ store, base }: NexusConfig): Promise<Seen> {
+	const { at, version, answerMs, aheadMs, areas } = await (await databaseCheck()).checkDatabase(
+		store!.postgres!,
+		base,
+		silentLog,
+	);
+	const schema = areas.size === 0 ? "empty: the first start makes its tables" : `${areas.size} areas`;
+	const times = `answers in ${answerMs.toFixed(1)} ms, its clock differs by ${Math.abs(aheadMs)} ms`;
+	const detail = `${at}: PostgreSQL ${version}, ${schema}, ${times}`;
+	if (Math.abs(aheadMs) > CLOCK_DIFFERENCE_MS_MAX)
+		return warn(detail, "set the clocks of both machines by the same time server");
+	if (answerMs > ANSWER_MS_COMFORTABLE)
+		return warn(detail, "run the daemon near its database: every commit waits so long");
+	return ok(detail);
+}
+
+export async function database(config: NexusConfig, deep: boolean): Promise<Seen> {
+	if (config.store?.postgres) return server(config);
+	const { data } = config;
 	const { db: path, marker } = dataPaths(data);
 	const bytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 	if (bytes === 0 && existsSync(marker))

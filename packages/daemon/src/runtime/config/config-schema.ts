@@ -182,6 +182,19 @@ const grpc = group({
 	}),
 });
 
+const postgresUrl = matching(/^postgres(?:ql)?:\/\/./, "an address such as postgres://user:password@host/database");
+
+/** Where everything is stored. Left out: in the data directory. */
+const store = group({
+	postgres: group({
+		url: postgresUrl,
+		urlFile: text("a file that holds the address; relative to the configuration file"),
+		listenUrl: postgresUrl,
+		tls: group({ ca: text("a file with the certificate of the authority that signed the server's"), verify: flag }),
+		pool: say(z.int().min(1).max(100), "a whole number of connections for reads, from 1 to 100"),
+	}),
+});
+
 type SectionShape = {
 	[S in keyof EngineSections]-?: z.ZodExactOptional<z.ZodType<NonNullable<EngineSections[S]>>>;
 };
@@ -217,6 +230,7 @@ export const configSchemaFor = (engines: typeof ENGINES) =>
 		...sectionsOf(engines),
 		...sharedSchemas(words),
 		durability: oneOf(["process", "power"]),
+		store,
 		storeRetryMsMax: ms,
 		stopDeadlineMs: ms,
 		retention: group({

@@ -99,7 +99,9 @@ export async function loadConfig(flags: ConfigFlags, source: ConfigEnvironment):
 	const data = resolve(source.cwd, flags.data ?? env("NEXUS_DATA") ?? read.data ?? CONFIG_DEFAULTS.data);
 	const base = file === undefined ? source.cwd : dirname(file);
 	const host = flags.host ?? env("NEXUS_HOST") ?? read.host;
-	return completeConfig({ ...read, host, port, grpc, token, data, base, file });
+	const url = storeUrl(env("NEXUS_STORE"));
+	const store = url === undefined ? read.store : { postgres: { ...withoutUrl(read.store?.postgres), url } };
+	return completeConfig({ ...read, host, port, grpc, token, data, base, file, store });
 }
 
 /** Fills what was left out with the defaults. */
@@ -155,6 +157,17 @@ function portNumber(text: string | undefined, from: string): number | undefined 
 
 const grpcPortNumber = (text: string | undefined, from: string): number | "off" | undefined =>
 	text === "off" ? "off" : portNumber(text, from);
+
+/** The text may hold a password, so it is not repeated. */
+function storeUrl(text: string | undefined): string | undefined {
+	if (text === undefined || /^postgres(?:ql)?:\/\/./.test(text)) return text;
+	throw new NexusError("config", "NEXUS_STORE: allowed is an address such as postgres://user:password@host/database");
+}
+
+type PostgresSection = NonNullable<NonNullable<FileConfig["store"]>["postgres"]>;
+
+/** The environment names another server than the file. */
+const withoutUrl = ({ tls, pool }: PostgresSection = {}): PostgresSection => defined({ tls, pool });
 
 function given(token: string | undefined, from: string): string | undefined {
 	if (token === undefined) return undefined;

@@ -16,7 +16,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { NexusError } from "@nexus-stream/protocol";
-import { isStoreFull } from "../../std/store-failure.ts";
+import { isStoreAway, isStoreFull } from "../../std/store-failure.ts";
 
 export interface DataPaths {
 	dir: string;
@@ -51,16 +51,16 @@ export interface DaemonRecord {
 
 export const reasonOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause));
 
-/** Makes the directory, for its owner only. Throws `config` when it cannot be used. */
-export function prepareDataDir(dir: string): DataPaths {
+/** Makes the directory, for its owner only. Throws `config` when it cannot be used. `isStore`: the database is in it. */
+export function prepareDataDir(dir: string, isStore = true): DataPaths {
 	const paths = dataPaths(dir);
 	try {
 		// The mode of a directory that was there before is its owner's decision; every file in it is private all the same.
 		makePrivateDir(dir);
 		accessSync(dir, constants.R_OK | constants.W_OK | constants.X_OK);
-		refuseEmptied(paths);
+		if (isStore) refuseEmptied(paths);
 		// SQLite gives its journal files the mode of the file they belong to.
-		for (const file of [paths.lock, paths.db]) closeSync(openSync(file, "a", 0o600));
+		for (const file of isStore ? [paths.lock, paths.db] : [paths.lock]) closeSync(openSync(file, "a", 0o600));
 	} catch (cause) {
 		if (cause instanceof NexusError) throw cause;
 		if (isFull(cause)) throw fullDisk(dir, cause);
@@ -169,6 +169,6 @@ const isFull = (cause: unknown): boolean =>
 const fullDisk = (dir: string, cause: unknown): NexusError =>
 	new NexusError("unavailable", `the disk of ${dir} is full or failing: free some space, then start again`, { cause });
 
-/** Whether the same step may succeed later: the disk is full, or one write failed. */
-export const isDiskTrouble = (cause: unknown): cause is NexusError =>
-	cause instanceof NexusError && (isFull(cause.cause) || isStoreFull(cause.cause));
+/** Whether the same step may succeed later: the disk is full, one write failed, or the server of the database does not answer. */
+export const mayPass = (cause: unknown): cause is NexusError =>
+	cause instanceof NexusError && (isFull(cause.cause) || isStoreFull(cause.cause) || isStoreAway(cause.cause));

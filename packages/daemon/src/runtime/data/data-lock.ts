@@ -20,7 +20,7 @@ export interface DataLock {
 	/** Why nothing may be written now: the directory or its database is gone, or another process has taken it. Clients read it: it names no path. */
 	problem(): string | undefined;
 	/** Once the database is there: from now on its absence is a problem, and the next start refuses an empty one. */
-	settle(log: Log): void;
+	settle(log: Log, isStore?: boolean): void;
 	release(): void;
 }
 
@@ -48,7 +48,7 @@ export function lockDataDir(paths: DataPaths): DataLock {
 		held?.close();
 		held = next;
 		own = identity(paths.lock);
-		writeMarker(paths, { lock: own });
+		if (database !== undefined) writeMarker(paths, { lock: own });
 		log.warn({ lock: paths.lock }, "the lock file was replaced while it was held; it is held again");
 	};
 	const problem = () => {
@@ -65,9 +65,11 @@ export function lockDataDir(paths: DataPaths): DataLock {
 	};
 	return {
 		problem,
-		settle(log) {
-			database = identity(paths.db);
-			writeMarker(paths, { lock: own });
+		settle(log, isStore = true) {
+			if (isStore) {
+				database = identity(paths.db);
+				writeMarker(paths, { lock: own });
+			}
 			timer = setInterval(() => {
 				try {
 					look(log);

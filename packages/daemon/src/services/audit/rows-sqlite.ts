@@ -1,10 +1,10 @@
-/** Notices in a SQLite file: a row holds the records that were posted together, and a topic is counted inside the transaction. */
+/** Notices in SQL: a row holds the records that were posted together. In a SQLite file a topic is counted inside the transaction. */
 
 import { type Row, type SchemaStep, type SqlReader, type SqlTable, type StepsOf, step } from "../../std/sql/sql.ts";
 import { whenRead } from "../../std/write.ts";
 import type { Notice, NoticeOps, NoticePage, NoticeRows } from "./rows.ts";
 
-const SCHEMA: readonly SchemaStep[] = [
+export const NOTICE_SCHEMA: readonly SchemaStep[] = [
 	`
 	-- text: "count" records, joined by line feeds; the last of them is at the place "seq".
 	CREATE TABLE notice (
@@ -37,54 +37,63 @@ const SQL = {
 			SELECT max(seq) AS up_to FROM (SELECT seq FROM notice WHERE topic = ?1 AND seq < coalesce(
 				(SELECT seq FROM notice WHERE topic = ?1 AND at >= ?2 ORDER BY seq LIMIT 1), 9007199254740991
 			) ORDER BY seq LIMIT ?3) AS old
-		) AS oldest WHERE oldest.up_to IS NOT NULL ON CONFLICT (topic) DO UPDATE SET up_to = excluded.up_to`,
+		) AS oldest WHERE oldest.up_to IS NOT NULL ON CONFLICT (topic) DO UPDATE SET up_to = greatest(notice_forgotten.up_to, excluded.up_to)`,
 	forget: `DELETE FROM notice WHERE topic = ?1 AND seq <= ${FORGOTTEN}`,
 };
 
+export const FORGET_NOTICES = { forgotten: SQL.forgotten, forget: SQL.forget };
+
+export const forgetSteps: StepsOf<NoticeOps>["forget"] = (_, topic, before, limit) => [
+	step(SQL.forgotten, topic, before, limit),
+	step(SQL.forget, topic),
+];
+
 const ops: StepsOf<NoticeOps> = {
 	post: (_, topic, text, at, count, countedFor) => [step(SQL.post, topic, at, text, count, countedFor ?? null)],
-	forget: (_, topic, before, limit) => [step(SQL.forgotten, topic, before, limit), step(SQL.forget, topic)],
+	forget: forgetSteps,
 };
 
 export const noticesInSqlite: SqlTable<NoticeRows> = {
 	name: "notices",
-	schema: SCHEMA,
+	schema: NOTICE_SCHEMA,
 	sql: SQL,
 	ops,
-	reads(db) {
-		const newest = db.all(
-			// The first of them may hold records on both sides of the place.
-			`SELECT * FROM notice WHERE topic = ?1 AND seq <= coalesce(
-				(SELECT seq FROM notice WHERE topic = ?1 AND seq >= ?2 ORDER BY seq LIMIT 1), ?2
-			) ORDER BY seq DESC LIMIT ?3 + 1`,
-			noticesOf,
-		);
-		const oldest = db.get("SELECT at FROM notice WHERE topic = ? ORDER BY seq LIMIT 1", ({ at }) => Number(at));
-		const topics = db.all("SELECT topic FROM notice WHERE topic >= ? AND topic < ? GROUP BY topic", ({ topic }) =>
-			String(topic),
-		);
-		return {
-			read: reader(db),
-			bytes: db.one("SELECT coalesce(sum(bytes), 0) AS bytes FROM notice WHERE counted_for = ?", ({ bytes }) =>
-				Number(bytes),
-			),
-			newest: (topic, before, limit) =>
-				whenRead(newest(topic, before, limit), (posts) =>
-					posts
-						.flat()
-						.filter(({ sequence }) => sequence < before)
-						.slice(0, limit),
-				),
-			range: db.one(
-				`SELECT coalesce((SELECT max(seq) FROM notice WHERE topic = ?1), ${FORGOTTEN}) AS last,
-				(SELECT seq - count + 1 FROM notice WHERE topic = ?1 ORDER BY seq LIMIT 1) AS first`,
-				({ first, last }) => ({ first: first === null ? Number(last) + 1 : Number(first), last: Number(last) }),
-			),
-			isOlder: (topic, before) => whenRead(oldest(topic), (at) => at !== undefined && at < before),
-			topics: (prefix) => topics(prefix, `${prefix}\u{10FFFF}`),
-		};
-	},
+	reads: noticeReads,
 };
+
+export function noticeReads(db: SqlReader): NoticeRows {
+	const newest = db.all(
+		// The first of them may hold records on both sides of the place.
+		`SELECT * FROM notice WHERE topic = ?1 AND seq <= coalesce(
+			(SELECT seq FROM notice WHERE topic = ?1 AND seq >= ?2 ORDER BY seq LIMIT 1), ?2
+		) ORDER BY seq DESC LIMIT ?3 + 1`,
+		noticesOf,
+	);
+	const oldest = db.get("SELECT at FROM notice WHERE topic = ? ORDER BY seq LIMIT 1", ({ at }) => Number(at));
+	const topics = db.all("SELECT topic FROM notice WHERE topic >= ? AND topic < ? GROUP BY topic", ({ topic }) =>
+		String(topic),
+	);
+	return {
+		read: reader(db),
+		bytes: db.one("SELECT coalesce(sum(bytes), 0) AS bytes FROM notice WHERE counted_for = ?", ({ bytes }) =>
+			Number(bytes),
+		),
+		newest: (topic, before, limit) =>
+			whenRead(newest(topic, before, limit), (posts) =>
+				posts
+					.flat()
+					.filter(({ sequence }) => sequence < before)
+					.slice(0, limit),
+			),
+		range: db.one(
+			`SELECT coalesce((SELECT max(seq) FROM notice WHERE topic = ?1), ${FORGOTTEN}) AS last,
+			(SELECT seq - count + 1 FROM notice WHERE topic = ?1 ORDER BY seq LIMIT 1) AS first`,
+			({ first, last }) => ({ first: first === null ? Number(last) + 1 : Number(first), last: Number(last) }),
+		),
+		isOlder: (topic, before) => whenRead(oldest(topic), (at) => at !== undefined && at < before),
+		topics: (prefix) => topics(prefix, `${prefix}\u{10FFFF}`),
+	};
+}
 
 /** Limit of one read: a reader holds this much in memory. */
 const READ_CHARS_MAX = 256 * 1024;

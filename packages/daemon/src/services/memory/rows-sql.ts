@@ -10,6 +10,8 @@ export interface MemorySearch {
 	readonly index: string;
 	/** Finds rows of `memory` that match ?2 and are in the banks of ?1, best first, at most ?3. */
 	readonly find: (inBanks: string) => string;
+	/** Where the database cannot make what is searched of the text alone: it is kept with the row of the id ?1, as ?2. */
+	readonly kept?: { readonly sql: string; keptOf(text: string): string };
 	/** The query for these words; undefined without a word. */
 	matchOf(words: string): string | undefined;
 }
@@ -74,7 +76,7 @@ const noted = (id: string, bank: string, change: MemoryChange["change"], provena
 	step(SQL.trim, CHANGES_MAX),
 ];
 
-const ops: StepsOf<MemoryOps> = {
+const opsWith = ({ kept }: MemorySearch): StepsOf<MemoryOps> => ({
 	add: (_, item, { itemsMax, itemsTotalMax }) => [
 		must(
 			SQL.roomInBank,
@@ -83,20 +85,21 @@ const ops: StepsOf<MemoryOps> = {
 		),
 		must(SQL.room, [itemsTotalMax], `The memory is full (${itemsTotalMax} items): the operator has to make room.`),
 		step(SQL.add, ...ITEM.values(item), ...PROVENANCE.values(item.provenance)),
+		...(kept ? [step(kept.sql, item.id, kept.keptOf(item.text))] : []),
 		...noted(item.id, item.bank, "added", item.provenance),
 	],
 	forget: (_, { id, bank }, provenance) => [
 		must(SQL.remove, [id, bank], `There is no memory ${id}.`),
 		...noted(id, bank, "forgotten", provenance),
 	],
-};
+});
 
 export const memoryTable = (search: MemorySearch): SqlTable<MemoryRows> => ({
 	name: "memory",
 	schema: schemaWith(search),
 	listedBy: { table: "memory", id: "id" },
-	sql: SQL,
-	ops,
+	sql: { ...SQL, ...(search.kept && { keep: search.kept.sql }) },
+	ops: opsWith(search),
 	reads(db) {
 		const list = db.all(
 			`SELECT * FROM memory WHERE ${IN_BANKS} AND (CAST(?2 AS TEXT) IS NULL OR id < ?2) ORDER BY id DESC LIMIT ?3`,

@@ -17,10 +17,13 @@ export interface Step {
 	readonly refusal?: () => Refused;
 }
 
+/** The store's time is not among them: a store may know it only once all statements are sent. */
+export type StepFacts = Pick<CommitFacts, "node">;
+
 /** Each operation as a pure function. It reads nothing: everything that decides is in its statements. */
 export type StepsOf<Ops> = {
 	readonly [Op in keyof Ops]: Ops[Op] extends (...args: infer Args) => void
-		? (facts: CommitFacts, ...args: Args) => readonly Step[]
+		? (facts: StepFacts, ...args: Args) => readonly Step[]
 		: never;
 };
 
@@ -63,7 +66,7 @@ export interface SqlTable<Reads> {
 	readonly listedBy?: { table: string; id: string };
 	/** The statements of its operations. A store prepares all of them before the first commit. */
 	readonly sql?: Readonly<Record<string, string>>;
-	readonly ops?: Readonly<Record<string, (facts: CommitFacts, ...args: never[]) => readonly Step[]>>;
+	readonly ops?: Readonly<Record<string, (facts: StepFacts, ...args: never[]) => readonly Step[]>>;
 	reads(db: SqlReader): Reads;
 }
 
