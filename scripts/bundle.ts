@@ -157,7 +157,11 @@ const GROUPS = [
 		name: "host",
 		test: /\/packages\/adapter\/src\/(?:host|info|shapes|markdown\/split|memory\/state|serve\/lines)\.ts$/,
 	},
-	{ name: "ledger", test: /\/packages\/daemon\/src\/(?:ledger\/|std\/write\.ts$)/ },
+	{
+		// Both stores need them, and the one in PostgreSQL is loaded late.
+		name: "ledger",
+		test: /\/packages\/daemon\/src\/(?:ledger\/|bus\/(?!postgres\/)|std\/(?:sql\/|write\.ts$)|runtime\/data\/tables\.ts$|services\/\w+\/(?:rows|rows-\w+|search-\w+)\.ts$)/,
+	},
 	{ name: "leaves", test: sourceIn(LEAVES) },
 	{ name: "node-leaves", test: sourceIn(NODE_LEAVES) },
 	{ name: "data", test: sourceIn(DATA.map((name) => `daemon/src/runtime/${name}`)) },

@@ -9,9 +9,11 @@ import { inboxWrites } from "../../packages/daemon/src/ledger/inbox/port.ts";
 import { sessionSnapshot } from "../../packages/daemon/src/ledger/ledger.ts";
 import { pairingWrites } from "../../packages/daemon/src/ledger/pairings/port.ts";
 import { turnWrites } from "../../packages/daemon/src/ledger/turns/port.ts";
+import { noticeWrites } from "../../packages/daemon/src/services/audit/rows.ts";
 import type { Write } from "../../packages/daemon/src/std/write.ts";
+import { hasPostgres } from "../postgres-server.ts";
 import { freshFolder } from "../runtime/folder.ts";
-import { eventOf, openLedger, turnOf } from "./rig.ts";
+import { eventOf, freshDatabase, openLedger, turnOf } from "./rig.ts";
 
 const duplicate = expect.objectContaining({ refusal: "duplicate" });
 const conflict = expect.objectContaining({ refusal: "conflict" });
@@ -167,5 +169,50 @@ describe("two ledgers on one store", () => {
 		const after = await ask("main", { limit: 9 });
 		expect(after).toMatchObject({ head: 2, newest: { sealedAt: expect.any(Number) } });
 		expect(after.answer.turns).toHaveLength(3);
+	});
+});
+
+describe.skipIf(!hasPostgres)("two ledgers on PostgreSQL that write at the same moment", () => {
+	const ROUNDS = 20;
+
+	/** The refusals of both, the winner's as undefined. */
+	async function both(left: Promise<void>, right: Promise<void>) {
+		const outcomes = await Promise.allSettled([left, right]);
+		return outcomes.map((outcome) => (outcome.status === "rejected" ? (outcome.reason as unknown) : undefined));
+	}
+
+	test("ST12, ST10: one of two accepts a message, and one of two starts it", async () => {
+		const { join } = await freshDatabase();
+		const [left, right] = [await join(), await join()];
+		for (let n = 0; n < ROUNDS; n++) {
+			const accept = (id: string) => inboxWrites.accept(eventOf(id, { idempotencyKey: `k${n}` }));
+			const accepted = await both(left.write(accept(`evt_l${n}`)), right.write(accept(`evt_r${n}`)));
+			expect(accepted).toContainEqual(duplicate);
+			expect(accepted).toContain(undefined);
+			const { eventId } = (await left.ledger.inbox.byKey("main", `k${n}`))!;
+			const start = (runId: string) => inboxWrites.dispose(eventId, { state: "started", runId }, ["queued"]);
+			const started = await both(left.write(start("run_l")), right.write(start("run_r")));
+			expect(started).toContainEqual(conflict);
+			expect(started).toContain(undefined);
+		}
+		expect(await right.ledger.inbox.list({ limit: 100 })).toHaveLength(ROUNDS);
+	});
+
+	test("Z1: notices of both are numbered densely, and in the order of commits that did not overlap", async () => {
+		const { join } = await freshDatabase();
+		const [left, right] = [await join(), await join()];
+		for (let n = 0; n < ROUNDS; n++) {
+			await Promise.all([
+				left.write(noticeWrites.post("audit", `l${n}`, 1)),
+				right.write(noticeWrites.post("audit", `r${n}`, 1)),
+				left.ledger.notices.range("audit"),
+				right.ledger.notices.range("audit"),
+			]);
+		}
+		const page = (await left.ledger.notices.read("audit", 0, 100))!;
+		expect([page.first, page.count]).toEqual([1, 2 * ROUNDS]);
+		const rounds = page.text.split("\n").map((text) => Number(text.slice(1)));
+		expect(rounds).toEqual(rounds.toSorted((a, b) => a - b));
+		expect(await right.ledger.notices.read("audit", 0, 100)).toEqual(page);
 	});
 });
