@@ -1,5 +1,6 @@
 /** Databases on the PostgreSQL server of the run: each test gets one for itself, copied from one that is migrated. */
 
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { createConnection, type Socket } from "node:net";
@@ -56,7 +57,6 @@ export interface TestDatabase {
 	drop(): Promise<void>;
 }
 
-let databases = 0;
 /** Databases that were used and emptied: that takes less time than another copy. */
 const emptied: TestDatabase[] = [];
 
@@ -75,7 +75,7 @@ export async function databaseForTest(): Promise<TestDatabase> {
 	const folder = await asking;
 	const used = emptied.pop();
 	if (used) return used;
-	const name = `t${process.pid}_${databases++}`;
+	const name = `t_${randomUUID().replaceAll("-", "")}`;
 	await asked(urlIn(folder, "postgres"), `CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`);
 	const url = urlIn(folder, name);
 	const client = new pg.Client({ connectionString: url });

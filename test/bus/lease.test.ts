@@ -37,7 +37,7 @@ function nodes(clock: ManualClock, ...aheadMs: number[]) {
 	});
 	onTestFinished(async () => {
 		for (const { bus } of all) await bus.close();
-		store.dispose();
+		await store.dispose();
 	});
 	return all as [(typeof all)[0], ...typeof all];
 }
@@ -123,7 +123,7 @@ it("ST22: the lease of a daemon that is alone does not lapse", async () => {
 	const bus = createBus({ ...quiet, storage: store.open(() => clock.now()), clock });
 	onTestFinished(async () => {
 		await bus.close();
-		store.dispose();
+		await store.dispose();
 	});
 	clock.advance(100 * LEASE_MS);
 	expect(bus.lease.isHeld).toBe(true);

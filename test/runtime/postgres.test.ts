@@ -3,15 +3,15 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { DaemonOptions } from "../../packages/daemon/src/runtime/runtime.ts";
-import { dataPaths } from "../../packages/daemon/src/runtime/runtime.ts";
+import { createClient } from "../../packages/client/src/client.ts";
+import { type Daemon, type DaemonOptions, dataPaths, readToken } from "../../packages/daemon/src/runtime/runtime.ts";
 import { silentLog } from "../../packages/protocol/src/log.ts";
 import { nexus } from "../cli/in-process.ts";
 import { up } from "../cli/nexus.ts";
 import { databaseForTest } from "../postgres.ts";
 import { hasPostgres } from "../postgres-server.ts";
 import { until } from "../until.ts";
-import { answered, callJson, daemonForTest, send, settled } from "./daemon.ts";
+import { answered, call, callJson, daemonForTest, send, settled } from "./daemon.ts";
 import { freshFolder } from "./folder.ts";
 
 /** For one test. */
@@ -95,35 +95,59 @@ describe.skipIf(!hasPostgres)("a daemon on PostgreSQL", { timeout: 60_000 }, () 
 		expect(said.join()).not.toContain("s3cret");
 	});
 
-	it("I1: connections that end during an answer lose nothing of it", async () => {
+	it("I1, I4: connections that end during an answer lose and repeat nothing of it", async () => {
 		const { url, query } = await database();
 		const daemon = await daemonForTest(on(url));
 		const runId = await send(daemon, "/demo tokens=300 rate=150");
-		for (let n = 0; n < 5; n++) {
-			await new Promise((resolve) => setTimeout(resolve, 200));
-			await query(
-				"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
-			);
-		}
+		const records = await readLive(daemon, runId, async (offset) => {
+			if (offset % 50 === 0) await endConnections(query);
+		});
+		expect(records).toEqual(await stored(daemon, runId));
 		expect(await settled(daemon, runId)).toMatchObject({ status: "completed" });
 		await until("the daemon to be ready", async () => (await fetch(`${daemon.url}/readyz`)).status === 200);
 	});
 
-	it("a database that is read-only for a while: the run waits, and ends", async () => {
+	it("I1, I4: a database that is read-only for a while: the run waits, is not ready, and ends whole", async () => {
 		const { url, query } = await database();
 		const daemon = await daemonForTest(on(url));
 		const name = new URL(url).pathname.slice(1);
 		const runId = await send(daemon, "/demo tokens=100 rate=100");
-		const end = () =>
-			query(
-				"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
-			);
-		await query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`);
-		onTestFinished(async () => void (await query(`SET transaction_read_only = off; ALTER DATABASE ${name} RESET ALL`)));
-		await end();
-		await new Promise((resolve) => setTimeout(resolve, 700));
-		await query(`ALTER DATABASE ${name} RESET default_transaction_read_only`);
-		await end();
+		const records = await readLive(daemon, runId, async (offset) => {
+			if (offset !== 20) return;
+			await query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`);
+			await endConnections(query);
+			await until("commits to fail", async () => (await fetch(`${daemon.url}/readyz`)).status === 503);
+			await query(`SET transaction_read_only = off; ALTER DATABASE ${name} RESET default_transaction_read_only`);
+			await endConnections(query);
+		});
+		expect(records).toEqual(await stored(daemon, runId));
 		expect(await settled(daemon, runId)).toMatchObject({ status: "completed" });
 	});
 });
+
+type Query = (sql: string) => Promise<unknown>;
+
+const endConnections = (query: Query) =>
+	query(
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
+	);
+
+/** The frames as a client reads them while the run writes; `disturb` is awaited after each. */
+async function readLive(daemon: Daemon, runId: string, disturb: (offset: number) => Promise<void>): Promise<unknown[]> {
+	const client = createClient({ url: daemon.url, token: readToken(dataPaths(daemon.data)) });
+	const frames: unknown[] = [];
+	for await (const { frame } of client.follow({ run: runId })) {
+		frames.push(frame);
+		await disturb(frames.length);
+	}
+	return frames;
+}
+
+/** The frames as the log has them. */
+async function stored(daemon: Daemon, runId: string): Promise<unknown[]> {
+	const text = await (await call(daemon, `/v1/runs/${runId}/frames`)).text();
+	return text
+		.trim()
+		.split("\n")
+		.map((line) => JSON.parse(line) as unknown);
+}

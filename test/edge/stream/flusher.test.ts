@@ -2,7 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Batch, type Bus, createBus, type LogSource, type LogWriter } from "../../../packages/daemon/src/bus/bus.ts";
+import { Batch, type Bus, createBus, type LogWriter } from "../../../packages/daemon/src/bus/bus.ts";
+import type { LogSource } from "../../../packages/daemon/src/bus/port.ts";
 import { Flusher } from "../../../packages/daemon/src/edge/stream/flusher.ts";
 import { Pump } from "../../../packages/daemon/src/edge/stream/pump.ts";
 import { silentLog } from "../../../packages/protocol/src/log.ts";

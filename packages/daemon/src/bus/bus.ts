@@ -23,7 +23,7 @@ import { type ChangedTopics, existsAlready, linkUnsealed, noLiveLog, type Storag
 export type { BusOptions, Changes, Tell } from "./options.ts";
 export { ADMIT_MS_MAX, storeClock } from "./options.ts";
 export { orphans } from "./orphans.ts";
-export type { Bus, Cursor, Grown, LogInfo, LogSource, LogSpec, LogWriter, Retention, Wake } from "./port.ts";
+export type { Bus, Cursor, Grown, LogInfo, LogSpec, LogWriter, Retention, Wake } from "./port.ts";
 export { Batch } from "./reading/batch.ts";
 export { follow } from "./reading/cursor.ts";
 export { damagedJournalRows, storedLogs } from "./sqlite/faults.ts";
