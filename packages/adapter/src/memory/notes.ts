@@ -56,7 +56,7 @@ const sizeOf = (path: string): number | undefined => statSync(path, { throwIfNoE
 
 const linesOf = (path: string): string[] => (readIfAny(path) ?? "").split("\n").filter((line) => line !== "");
 
-/** Undefined: there is no such file. */
+/** Returns undefined when the file does not exist. */
 export function readIfAny(path: string): string | undefined {
 	try {
 		return readFileSync(path, "utf8");

@@ -48,7 +48,7 @@ export function addressKind(text: string): AddressKind | undefined {
 /** 2000::/3. The rest of IPv6 is reserved, or holds an IPv4 address that a gateway would unpack behind the guard. */
 const isGlobalUnicast = (address: string): boolean => Number.parseInt(groupsOf(address)[0]!, 16) >> 13 === 1;
 
-/** The kind of the IPv4 address within a mapped, NAT64 or 6to4 address, however that is spelled; undefined: there is none. */
+/** The kind of the IPv4 address that a mapped, NAT64 or 6to4 address contains, in any spelling; undefined for all other addresses. */
 function kindWithin(address: string): AddressKind | undefined {
 	const groups = groupsOf(address);
 	const prefix = groups.slice(0, 6).join(":");

@@ -25,7 +25,7 @@ export interface JsonOption {
 /** Options of a command that lists rows: the texts choose which. */
 export type ListOptions<Names extends string = never> = JsonOption & { limit: number } & Partial<Record<Names, string>>;
 
-/** The exit code; 0 when there is none. */
+/** The exit code; a command that returns none exits with 0. */
 type Exit = Promise<number | undefined> | Promise<void>;
 
 /** By name: each gives a command its arguments, options and code. Its description is in the table of all commands. */

@@ -32,7 +32,7 @@ export function createApi(apiUrl: string, account: string) {
 			if (answer.status >= 300 || result === undefined || result === null) throw foreignAnswer(method, answer);
 			return result as Result;
 		},
-		/** Until the connection ends. Rejects when there is no connection to be had. */
+		/** Resolves when the connection ends. Rejects when it cannot be opened. */
 		events: (options: SignalEventsOptions) =>
 			readEvents(`${apiUrl}/api/v1/events?account=${encodeURIComponent(account)}`, options),
 	};

@@ -58,7 +58,7 @@ export function createQuota({ bus, rows, limits }: QuotaDeps) {
 		artifacts: (await rows.artifacts.usage(appId)).bytes,
 		messages: await rows.notices.bytes(appId),
 	});
-	/** Rejects with `busy` (QUOTA_EXCEEDED) when there is no room for so many bytes more. */
+	/** Rejects with `busy` (QUOTA_EXCEEDED) when the bytes would exceed the quota. */
 	const check = async (appId: string, bytes: number): Promise<void> => {
 		const stored = await usage(appId);
 		if (storedTotal(stored) + (held.get(appId) ?? 0) + bytes > bytesPerAppMax)
